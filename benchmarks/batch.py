@@ -27,11 +27,12 @@ from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
 from snellen.kits.batches.batch_ledger import LinesWriter, open_ledger
 from snellen.kits.batches.batch_queue import BatchedModel, BatchQueue
-from snellen.kits.batches.batch_service import LinesFile, batch_terms
+from snellen.kits.batches.batch_service import LinesFile
 from snellen.kits.batches.file_service import FileService
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
+from snellen.model.served.prices import batch_terms
 from snellen.model.served.served_model import ServedModel
 from snellen.store.writer import RunWriter
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from made_runs import answer, ask, make_header, make_run, make_samples, make_task, trials  # noqa: E402
-from snellen.report.pages.report_page import write_report  # noqa: E402
+from snellen.api import outputs  # noqa: E402
 from snellen.report.viewer.guard import cookie_name  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402
 
@@ -178,7 +178,7 @@ def report(folder: Path) -> bool:
     """report.html of 2,000 trials: size, and how long Chromium takes to open it."""
     make_run(folder / "report", count=2000)
     started = time.perf_counter()
-    path = write_report(folder / "report")
+    path = outputs.report(folder / "report")
     print(f"      written in {time.perf_counter() - started:.2f} s")
     met = bar("report.html of 2,000 trials", path.stat().st_size / 2**20, 5, "MB")
     try:

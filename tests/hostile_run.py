@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_runs import draw_picture, run_apart
+from made_runs import draw_picture, run_apart, scored
 from payloads import PAYLOADS
-from snellen.core.builtins import default_registry
 from snellen.core.errors import ModelError
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import (
@@ -23,7 +22,6 @@ from snellen.core.types import (
     Turn,
 )
 from snellen.report.files import write_records, write_results
-from snellen.scoring.run import score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from stored_scores import write_scores
@@ -56,10 +54,11 @@ def make_hostile_run(folder: Path, *, model: str = PAYLOADS[0]) -> Path:
     reader = RunReader(folder)
     scores = [_hostile(score, number) for number, score in enumerate(reader.scores(task.name))]
     reader.close()
-    results = score_run(folder, default_registry())
+    results = scored(folder)
     write_scores(folder, task.name, scores or list(_made_up(task)))
     write_results(folder, results)
-    write_records(folder)
+    with RunReader(folder) as run:
+        write_records(run)
     return folder
 
 

@@ -15,6 +15,7 @@ import PIL.ImageDraw
 
 from snellen.core.builtins import default_registry
 from snellen.core.ids import content_hash, rng, sha256_hex
+from snellen.core.registry import Registry
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import (
     Failure,
@@ -31,7 +32,9 @@ from snellen.core.types import (
     Usage,
 )  # fmt: skip
 from snellen.report.files import write_records, write_results
+from snellen.report.pages.report_page import render_report
 from snellen.scoring.run import score_run
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 
 COLOURS = ("red", "green", "blue", "orange")
@@ -195,9 +198,22 @@ def make_run(
     every = list(trials(task, samples))
     run_apart(_write(folder, make_header(task, model, len(every)), every[:stop_after], skill, model))
     if score:
-        write_results(folder, score_run(folder, default_registry()))
-        write_records(folder)
+        write_results(folder, scored(folder))
+        with RunReader(folder) as run:
+            write_records(run)
     return folder
+
+
+def scored(folder: Path, registry: Registry | None = None, **how: Any) -> dict[str, Any]:
+    """Score a run and return its results."""
+    with RunReader(folder) as run:
+        return score_run(run, registry or default_registry(), **how)
+
+
+def page_of(folder: Path, **how: Any) -> str:
+    """Return the page of a run as its report.html has it."""
+    with RunReader(folder) as run:
+        return render_report(run, **how)
 
 
 async def _write(

@@ -590,9 +590,9 @@ def test_a_phone_shows_many_trials(browser: Any, served: ServedViewer) -> None:
 
 
 def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path) -> None:
-    from snellen.report.pages.report_page import write_report
+    from snellen.api.outputs import report
 
-    path = write_report(runs / "small")
+    path = report(runs / "small")
     for scheme in ("light", "dark"):
         context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
         page = context.new_page()
@@ -634,7 +634,7 @@ def _one_of_each_shape(paths: list[str]) -> list[str]:
 
 
 def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -> None:
-    from snellen.report.pages.report_page import write_report
+    from snellen.api.outputs import report
 
     viewer = ServedViewer(hostile)
     context = browser.new_context()
@@ -674,7 +674,7 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
         for path in chosen:
             assert page.goto(viewer.base + path).status == 200
         for folder in ("one", "two"):
-            page.goto(write_report(hostile / folder).as_uri())
+            page.goto(report(hostile / folder).as_uri())
         assert fired == []
         assert page.evaluate("typeof fired") == "function", "the trap itself was set"
     finally:
@@ -689,11 +689,10 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def _files(runs: Path, folder: Path) -> list[str]:
     """Write the pages that are files: a report, a comparison, a load."""
-    from snellen.api.outputs import comparison_report
+    from snellen.api.outputs import comparison_report, report
     from snellen.api.perf import describe_level
     from snellen.perf.timeline import RequestRecord, Timeline
     from snellen.report.pages.perf_page import render_page
-    from snellen.report.pages.report_page import write_report
 
     requests = tuple(
         RequestRecord(str(n), n * 0.1, n * 0.1 + 0.3, chunks=(n * 0.1 + 0.2, n * 0.1 + 0.3), output_tokens=2)
@@ -702,7 +701,7 @@ def _files(runs: Path, folder: Path) -> list[str]:
     levels = [{"level": f"rate-{n}", **describe_level(Timeline(requests=requests), None)} for n in (1, 2)]
     (folder / "perf.html").write_text(render_page("A load", levels, {}), encoding="utf-8")
     compared = comparison_report([runs / "small", runs / "large"], folder / "comparison.html")
-    return [path.as_uri() for path in (write_report(runs / "small"), compared, folder / "perf.html")]
+    return [path.as_uri() for path in (report(runs / "small"), compared, folder / "perf.html")]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])

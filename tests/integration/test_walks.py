@@ -105,7 +105,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         Image.new("RGB", (32, 32), (200, 0, 0)).save("red.png")
         row = {"question": "Which colour?", "image": "red.png", "options": ["red", "blue"], "answer": "A"}
         Path("my.jsonl").write_text(json.dumps(row))
-        run = typed("run", "my.jsonl", "--model", "openai/x", "--base-url", address, "-o", "run")
+        run = typed("run", "my.jsonl", "--model", "openai/x", "--base-url", address, "--price", "1,2", "-o", "run")
         score = typed("score", "run")
         exam = typed("exam", "--model", "blind/first", "--quick", "--tests", "orientation", "-o", "exam")
         patch.setattr("secrets.token_urlsafe", lambda size: KEY)

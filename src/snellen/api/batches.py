@@ -12,9 +12,8 @@ from ..core.errors import UsageError
 from ..core.protocols import Model
 from ..engine.limits import Policy
 from ..engine.state import RunState
-from ..model.options import Served
 from .plan import Plan
-from .settings import RunSettings
+from .settings import RunSettings, table
 
 if TYPE_CHECKING:
     from .session import Session
@@ -33,9 +32,6 @@ class Asking(Protocol):
 
     def check_plan(self, plan: Plan, settings: RunSettings) -> None:
         """Refuse what cannot be done with these tasks; before anything is estimated."""
-
-    def price_share(self, model: Model) -> float:
-        """Return the part of the live price that a reply costs."""
 
     async def ask(self, session: Session, one_pass: OnePass, stop_on_signals: StopOnSignals) -> RunState:
         """Ask in passes until nothing waits, or what waits is left."""
@@ -62,18 +58,13 @@ def check_batched_plan(plan: Plan, settings: RunSettings) -> None:
         by_batches().check_plan(plan, settings)
 
 
-def batch_share_of(model: Model) -> float | None:
-    """Return the part of the live price that a reply of a batch costs; None where the provider has no batches."""
-    return by_batches().price_share(model) if isinstance(model, Served) and model.takes_batches else None
-
-
-ONLY_BATCHES = {"batch_leave": "--batch-leave", "batch_rest": "--batch-rest", "batch_lines": "--batch-lines"}
+ONLY_BATCHES = ("batch_leave", "batch_rest", "batch_lines")
 """Settings that say how batches are made; how often one looks at them changes nothing where there are none."""
 
 
 def _refuse_idle(settings: RunSettings) -> None:
     """Refuse settings of batches where none are made: who leaves --batch out would pay twice without being told."""
-    usual = RunSettings(tasks=settings.tasks, model=settings.model)
-    for name, flag in ONLY_BATCHES.items():
-        if getattr(settings, name) != getattr(usual, name):
-            raise UsageError(f"{flag} says nothing without --batch: add --batch, or leave it out")
+    for name in ONLY_BATCHES:
+        row = table(RunSettings)[name]
+        if getattr(settings, name) != row.default:
+            raise UsageError(f"{row.flags[0]} says nothing without --batch: add --batch, or leave it out")

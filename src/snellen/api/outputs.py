@@ -36,7 +36,8 @@ DEPTH = 3
 def report(folder: str | Path, *, picture_bytes: int = PICTURE_BYTES, baseline: str | Path | None = None) -> Path:
     """Write report.html of a run and return its path; nothing is asked or scored. It may stand beside a `baseline`."""
     compared = None if baseline is None else compare_runs([Path(baseline), Path(folder)])
-    return write_report(Path(folder), picture_bytes=picture_bytes, compared=compared)
+    with RunReader(folder) as run:
+        return write_report(run, picture_bytes=picture_bytes, compared=compared)
 
 
 def comparison_report(folders: Sequence[str | Path], output: str | Path, *, picture_bytes: int = PICTURE_BYTES) -> Path:

@@ -45,12 +45,13 @@ from ..perf.workload import (
     with_replies,
 )
 from ..report.files import write_atomically
+from ..report.pages.finish import finish_run
 from ..report.pages.perf_page import render_page
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .chosen_model import create_model, find_card
 from .plan import Plan, make_plan
-from .run import finish, reading_of
+from .run import reading_of
 from .session import check_folder, keep_prices, open_store
 from .settings import RunSettings, refuse_others
 
@@ -383,7 +384,7 @@ def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: 
     with open_store(folder, plan.header, reading_of(settings.run)) as writer:
         keep_prices(writer, load.prices)
         run_to_end(_store(writer, load, plan, measured, bill))
-    results = finish(folder, plan, reading_of(settings.run))
+    results = finish_run(folder, plan.registry, reading=reading_of(settings.run))
     return value_for_money(measured, results, bill)
 
 

@@ -199,7 +199,9 @@ def make_plan(settings: RunSettings) -> Plan:
     check_names(tasks, names)
     if settings.coordinates is not None and not any(COORDINATES in task.score_options for task in tasks):
         raise UsageError(f"--coordinates: {', '.join(names)} ask for no points or boxes; leave it out")
-    protocols = {task.name: catalog.protocols(name) for task, name in zip(tasks, names, strict=True)}
+    protocols = {
+        task.name: catalog.protocols(name) if task.protocol else {} for task, name in zip(tasks, names, strict=True)
+    }
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task, registry)
@@ -349,9 +351,8 @@ def settle_form(task: Task, content: Survey) -> Task:
     return with_defaults(msgspec.structs.replace(task, form=next(iter(content.forms)), scorers=scorers))
 
 
-def check_forms(task: Task, content: Survey, registry: Registry) -> None:
+def check_forms(task: Task, content: Survey, inferencer: Inferencer) -> None:
     """Refuse candidates' likelihood where some records have none, and dialogues where no record has a history."""
-    inferencer: Inferencer = registry.get("inferencer", task.infer)
     if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
@@ -423,8 +424,8 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         for name in names:
             registry.get(kind, name)
     check_groups(task, content)
-    check_forms(task, content, registry)
     inferencer: Inferencer = registry.get("inferencer", task.infer)
+    check_forms(task, content, inferencer)
     examples: list[Sample] = []
     if settings.shots_file is not None:
         examples = without_tested(load_examples(settings, catalog, registry, folder), dataset)

@@ -23,7 +23,8 @@ def short_plan(plan: Plan, estimate: CostEstimate) -> list[str]:
     notes = [*(note for planned in plan.tasks for note in _notes(planned)), *leaving_notes(plan)]
     more = f" ({plural(len(notes) - 1, 'further note')}: --verbose)" if len(notes) > 1 else ""
     lines = [f"note: {notes[0]}{more}"] if notes else []
-    tasks = _short_tasks(plan) if len(plan.tasks) <= SHORT_TASKS - len(lines) else [_all_tasks(plan)]
+    one_by_one = len(plan.tasks) <= SHORT_TASKS - len(lines)
+    tasks = list(map(_short_task, plan.tasks)) if one_by_one else [_all_tasks(plan)]
     cost = "; ".join(short_cost(estimate))
     folder = f"run folder {plan.folder}; the whole plan: --verbose"
     return [*lines, *tasks, _short_model(plan), *([cost] if cost else []), folder]
@@ -43,10 +44,6 @@ def _notes(planned: PlannedTask) -> Iterator[str]:
 def _all_tasks(plan: Plan) -> str:
     pictures = sum(one.survey.images for one in plan.tasks)
     return f"{len(plan.tasks)} tasks: {plural(plan.trials, 'trial')}, {plural(pictures, 'picture')}"
-
-
-def _short_tasks(plan: Plan) -> list[str]:
-    return [_short_task(planned) for planned in plan.tasks]
 
 
 def _short_task(planned: PlannedTask) -> str:

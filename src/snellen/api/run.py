@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
@@ -16,7 +15,7 @@ from ..core.process import rare_collections, run_to_end
 from ..core.variants import variants_beside
 from ..engine.limits import IntervalLimit, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.pages.finish import REPORTED_TRIALS, finish_run
+from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
@@ -128,7 +127,7 @@ def run_settings(
         told = rest_of(settings, limits.spent, SystemClock().monotonic() - began) | settings.extractor_settings
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
-    results = finish(plan.folder, plan, reading)
+    results = finish_run(plan.folder, plan.registry, reading=reading)
     if trackers is not None:
         trackers.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
@@ -177,11 +176,6 @@ def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:
     asking = asking_settings(reading.extractor, settings.extractor_settings)
     if not (plan.folder / "run.db").exists():
         check_reachable(asking, plan.registry)
-
-
-def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
-    """Score the stored replies and write the files."""
-    return finish_run(folder, plan.registry, report=plan.trials <= REPORTED_TRIALS, reading=reading)
 
 
 def reading_of(settings: RunSettings) -> Reading:

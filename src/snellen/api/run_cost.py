@@ -27,10 +27,10 @@ from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..engine.state import RunState
 from ..infer.generate import GENERATE
+from ..model.options import Served
 from ..model.served.model_card import ASSUMED, FoundCard, ModelCard, PictureTokens
-from ..model.served.prices import Prices, Tokens, money
+from ..model.served.prices import Prices, Tokens, batch_terms, money
 from ..store.reader import RunReader
-from .batches import batch_share_of
 from .chosen_model import find_card
 from .plan import Plan, PlannedTask, jobs_of
 from .settings import RunSettings
@@ -221,7 +221,7 @@ def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     if plan.model.identity().get("base_url") is None and prices is None:  # a model of this machine has no bill
         return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
-    share = batch_share_of(plan.model) if settings.batch else 1.0
+    share = prices.batch_share if prices and settings.batch else None
     return CostEstimate(tasks, found, prices, billed=True, share=1.0 if share is None else share)
 
 
@@ -229,7 +229,10 @@ def find_prices(model: Model, settings: RunSettings) -> tuple[FoundCard, Prices 
     """Return what is known of a model where it is served, and its prices: those of `--price`, else of its card."""
     found = find_card(model, settings)
     prices = found.prices(settings.price)
-    return found, prices and msgspec.structs.replace(prices, batch_share=batch_share_of(model))
+    if prices is not None:
+        share = batch_terms()[model.batches].share if isinstance(model, Served) and model.batches else None
+        prices = msgspec.structs.replace(prices, batch_share=share)
+    return found, prices
 
 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:

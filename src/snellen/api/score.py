@@ -14,7 +14,7 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
-from ..report.pages.finish import REPORTED_TRIALS, finish_run
+from ..report.pages.finish import finish_run
 from ..scoring.judges.judge_card import Judge
 from ..scoring.judges.verdicts import rename_without_judge
 from ..scoring.protocols.readings import Reading, check_reading, own_reading, read_in
@@ -80,7 +80,6 @@ def score(
         reading = make_reading(reader, profile, scorers, likelihood_reduction, convention)
         if protocol:
             reading = in_protocol(reader, reading, protocol)
-        page = wants_page(reader)
     if extractor:
         from .judges import ask_extractor, asking_settings
 
@@ -91,7 +90,7 @@ def score(
     maker = (f"{__name__}:{scoring_registry.__name__}", recipe)
     with range_executor(folder, Workers(executor, replicas, ray_address), registry=maker, say=say) as ranges:
         registry = scoring_registry(recipe)
-        return finish_run(folder, registry, reading=reading, report=page, more=more, executor=ranges)
+        return finish_run(folder, registry, reading=reading, more=more, executor=ranges)
 
 
 def score_file(source: str | Path, **how: Any) -> dict[str, Any]:
@@ -159,12 +158,6 @@ def brought_scorers(plugins: Sequence[str], reader: RunReader) -> tuple[str, ...
     return () if own.intersection(brought) else brought
 
 
-def wants_page(reader: RunReader) -> bool:
-    """Tell whether report.html is written: as a run does it, and where there is one that would be out of date."""
-    planned = sum(reader.header().planned.values())
-    return planned <= REPORTED_TRIALS or (reader.folder / "report.html").exists()
-
-
 def in_protocol(reader: RunReader, reading: Reading, protocol: str) -> Reading:
     """Return a reading in another protocol of a run's cards; a task that has it not is refused, by name."""
     header = reader.header()
@@ -178,10 +171,11 @@ def make_reading(
     reader: RunReader, profile: str | None, scorers: Sequence[str], reduction: str | None, convention: str | None
 ) -> Reading:
     """Return the run's own reading with what is told otherwise; a convention where nothing has chains is refused."""
-    own, header = own_reading(reader), reader.header()
-    if convention is not None and not any(_has_chains(reader, task.name) for task in header.tasks):
-        names = ", ".join(task.name for task in header.tasks)
-        raise UsageError(f"--convention is about chains (Cf, Cb), and {reader.folder} has none: {names}")
+    own = own_reading(reader)
+    if convention is not None:
+        names = [task.name for task in reader.header().tasks]
+        if not any(_has_chains(reader, name) for name in names):
+            raise UsageError(f"--convention is about chains (Cf, Cb), and {reader.folder} has none: {', '.join(names)}")
     told = {"profile": profile, "scorers": tuple(scorers), "reduction": reduction, "convention": convention}
     return check_reading(msgspec.structs.replace(own, **{name: value for name, value in told.items() if value}))
 

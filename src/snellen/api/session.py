@@ -238,15 +238,15 @@ class Session:
 
     def _settle_answerer(self) -> None:
         """Keep who answers, and say what the cache has of others who had his name and his address."""
-        self.answerers.keep()
+        now = self.answerers.keep()
         if self.cache is not None and self.model.cacheable:
-            for other in self.cache.enter(self.answerers.now)[:1]:
-                self.listener.notify(_describe_others(other, self.answerers.now))
+            for other in self.cache.enter(now)[:1]:
+                self.listener.notify(_describe_others(other, now))
 
     def _make_trust(self) -> CacheTrust | None:
         """Return the checks of a cache of a server's replies; a model of this machine is known by its files."""
         count = self.settings.cache_check
-        if self.cache is None or not self.answerers.now.address or self.settings.same_model:
+        if self.cache is None or not self.model.identity().get("base_url") or self.settings.same_model:
             return None
         self._trust = self._trust or CacheTrust(count, self.listener.notify)
         return self._trust

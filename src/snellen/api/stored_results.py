@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -54,8 +53,9 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
         if task is not None and task not in names:
             raise UsageError(f"{folder} has no task {task!r}; it has {', '.join(names)}")
         chosen = [name for name in names if task in (None, name)]
-        most = MOST_GROUPED if quick else math.inf
-        return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}
+        if quick:
+            chosen = [name for name in chosen if reader.count_trials(name) <= MOST_GROUPED]
+        return {name: read_errors(reader, name) for name in chosen}
 
 
 class InParts(Protocol):

@@ -128,8 +128,10 @@ def make_settings(command: str, flags: Mapping[str, Any], **defaults: Any) -> Ru
     settings: dict[str, Any] = {"tasks": (), "command": command_line(sys.argv)}
     for name, row in rows.items():  # a table comes before its parts
         if name in given:
-            read = READERS.get(name, _same)
-            set_by_path(settings, name if name in table(RunSettings) else row.to, read(row.value or given[name]))
+            value = row.value or given[name]
+            if name in READERS:
+                value = READERS[name](value)
+            set_by_path(settings, name if name in table(RunSettings) else row.to, value)
     if "image_policy" in settings:
         settings["image_policy"] = ImagePolicy(**settings["image_policy"])
     return RunSettings(**settings)
@@ -147,10 +149,6 @@ def _with_project(command: str, told: dict[str, Any], flags: Mapping[str, Any]) 
 
 def _is_untold(row: Setting, value: Any) -> bool:
     return value in NOTHING or (value is False and not row.may_be_none)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _fold(given: dict[str, Any], command: str) -> dict[str, Any]:

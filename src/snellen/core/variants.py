@@ -104,10 +104,10 @@ def find_arms(variants: Sequence[str]) -> list[Arm]:
     for variant in variants:
         axes = _axes(variant)
         for name, marks in ARMS.items():
-            rest = {axis: value for axis, value in axes.items() if axis not in marks}
-            beside = format_variant(rest)
-            if marks and marks.items() <= axes.items() and beside in known and beside != variant:
-                found.append(Arm(name, variant, beside))
+            if marks and marks.items() <= axes.items():
+                beside = format_variant({axis: value for axis, value in axes.items() if axis not in marks})
+                if beside in known:
+                    found.append(Arm(name, variant, beside))
     asked = {arm.name for arm in found}
     return found if asked & {*WITHHOLDING, FRAMES_SHUFFLED, ONE_FRAME} else []
 

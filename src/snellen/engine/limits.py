@@ -304,7 +304,7 @@ class Limits:
         used = (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage is not None else 0
         self.used_tokens += used
         self._uncounted |= prediction.failure is None and not used
-        paid = self.bill.add(prediction)
+        paid = self.bill.add(prediction) if self.prices is not None else None
         if usage is None or not self.are_reserved:
             return
         for unit, cost in ((TOKENS, float(used)), (MONEY, paid or 0.0)):

@@ -69,5 +69,5 @@ class Served:
     """What every model behind an address is, for who only asks whether one is: HTTP is imported with the model."""
 
     image_policy: ImagePolicy
-    takes_batches: bool
-    """Whether the provider answers batches."""
+    batches: str
+    """The kind of batches that the provider takes (catalog/servers/batches.toml); empty: none."""

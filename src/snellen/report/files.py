@@ -91,11 +91,10 @@ class Record(Struct, gc=False):
     """How a trial with tools went: end, turns, calls, looks, classes; not written where none were offered."""
 
 
-def write_records(folder: Path) -> Path:
+def write_records(run: RunReader) -> Path:
     """Write records.jsonl: one line a trial, in the order of the plan."""
-    path = folder / "records.jsonl"
-    with RunReader(folder) as reader:
-        write_atomically(path, lambda file: file.writelines(record_lines([each]) for each in records(reader)))
+    path = run.folder / "records.jsonl"
+    write_atomically(path, lambda file: file.writelines(record_lines([each]) for each in records(run)))
     return path
 
 

@@ -39,18 +39,18 @@ def read_results(
     A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
     """
     stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
-    written = written_results(Path(reader.folder), header, stored)
+    written = written_results(reader.folder, header, stored)
     if written is not None:
         return written
     # What scores is imported where there is nothing written: most who look at a run look at a finished one.
-    from ..scoring.run import score_again
+    from ..scoring.run import score_run
 
     if most is not None and stored > most:
         from ..scoring.results import frame_results
 
         nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
         return frame_results(reader, header, nothing, {}, own_reading(reader))
-    return score_again(reader, registry or default_registry(), reading=own_reading(reader))
+    return score_run(reader, registry or default_registry(), reading=own_reading(reader), keep=False)
 
 
 def written_results(folder: Path, header: RunHeader, stored: int) -> Results | None:

@@ -22,16 +22,15 @@ def verdicts_path(run: Path, judge: str) -> Path:
     return run / f"verdicts-{judge}.jsonl"
 
 
-def write_verdicts(folder: Path) -> list[Path]:
+def write_verdicts(run: RunReader) -> list[Path]:
     """Write the verdicts of every judge that was asked about a run; return the files."""
-    with RunReader(folder) as run:
-        return [_write(run, votes) for votes in judge_folders(folder)]
+    return [_write(run, votes) for votes in judge_folders(run.folder)]
 
 
 def _write(run: RunReader, folder: Path) -> Path:
     with RunReader(folder) as votes:
         judge = stored_judge(votes)
-        path = verdicts_path(Path(run.folder), judge.name)
+        path = verdicts_path(run.folder, judge.name)
         with atomic_file(path) as file:
             file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
     return path

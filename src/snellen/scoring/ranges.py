@@ -60,6 +60,7 @@ class RangeSpec(NamedTuple):
     task: Task
     """As the reading has it."""
     options: Mapping[str, Any]
+    """What scorers are told: the task's own options among them."""
     scorers: tuple[str, ...]
     prices: Prices | None = None
     for_pages: bool = False
@@ -109,14 +110,14 @@ def scorer_of(registry: Registry, spec: RangeSpec) -> ScoreTrial:
 
 def score_range(reader: RunReader, score: ScoreTrial, spec: RangeSpec, rows: Rows) -> ScoredRange:
     """Score the trials of some samples; each passes once, to all that it is for."""
-    task, options = spec.task, {**spec.task.score_options, **spec.options}
+    task = spec.task
     record: Recorder | None = resolve_target(spec.recorder) if spec.recorder else None
     gathered = GatheredTask(task, for_pages=spec.for_pages, bill=Bill(spec.prices) if spec.prices else None)
     stored: list[Row] = []
     lines: list[bytes] = []
     trials, count = reader.trials_of(task.name, rows), 0
     while batch := list(islice(trials, BATCH)):
-        scored = [(trial, score_trial(task, score, trial, options)) for trial in batch]
+        scored = [(trial, score_trial(task, score, trial, spec.options)) for trial in batch]
         gathered.add(scored)
         stored += [row_of_score(task.name, one) for _, scores in scored for one in scores]
         if record is not None:

@@ -34,8 +34,9 @@ def frame_results(
     reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], reading: Reading = OWN
 ) -> dict[str, Any]:
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
+    until_ci = reader.meta("until_ci")
     if reading == OWN:
-        _put_stopped_interval(tasks, reader.meta("until_ci"))
+        _put_stopped_interval(tasks, until_ci)
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
         "run": run
@@ -56,7 +57,7 @@ def frame_results(
         "usage": usage,
         "versions": header.versions,
         **({"continued_with": told} if (told := reader.meta("continued_with")) else {}),
-        "status": _status(reader, header),
+        "status": _status(reader, header, until_ci),
     }
 
 
@@ -226,14 +227,13 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 
-def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
+def _status(reader: RunReader, header: RunHeader, until_ci: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return whether every planned trial is stored and has a reply."""
     counts = list(reader.rows("SELECT task, COUNT(*), SUM(failed) FROM predictions GROUP BY task"))
     stored, failed = {task: count for task, count, _ in counts}, {task: int(lost or 0) for task, _, lost in counts}
     # A plug-in of before 0.3 may have stored more than it announced: what is stored was planned.
     planned = {task: max(count, stored.get(task, 0)) for task, count in header.planned.items()}
     missing = {task: count - stored.get(task, 0) for task, count in planned.items()}
-    until_ci = reader.meta("until_ci")
     asked = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
     return {
         "complete": asked and not any(failed.values()),

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -63,9 +62,7 @@ def add_unread(
     table = table_of_headline(task, tables)
     if table is None:
         return result
-    rows = _quoted_rows(table) if table.row.size else []
-    quotes = [(row, _reply(reader, int(table.row[row]))) for row in rows]
-    found = describe_unread(table, quotes, EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
+    found = describe_unread(table, _quotes(table, reader), EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
     return result if found is None else result | {"unread": found, "notes": [found["why"], *result.get("notes", ())]}
 
 
@@ -121,9 +118,11 @@ def _quoted_rows(table: ScoreTable) -> list[int]:
     return (chosen + more)[:QUOTED]
 
 
-def _reply(reader: RunReader, row: int) -> str:
-    found = next(reader.rows(_REPLY, (row,)), None)
-    return "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
+def _quotes(table: ScoreTable, reader: RunReader) -> Iterator[tuple[int, str]]:
+    """Yield the rows to quote with their replies; nothing is looked for before somebody quotes them."""
+    for row in _quoted_rows(table) if table.row.size else ():
+        found = next(reader.rows(_REPLY, (int(table.row[row]),)), None)
+        yield row, "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
 
 
 def _next_step(reasons: Counter[str], otherwise: str) -> str:
@@ -136,7 +135,7 @@ Watch = Callable[[GatheredTask, ScoredRange], None]
 
 
 def score_run(
-    folder: Path,
+    reader: RunReader,
     registry: Registry,
     *,
     reading: Reading = OWN,
@@ -147,44 +146,43 @@ def score_run(
     recorder: str = "",
     executor: Executor | None = None,
 ) -> dict[str, Any]:
-    """Score every stored trial, `keep` the scores in run.db, and return results.json as plain data.
+    """Score every stored trial, `keep` the scores in run.db or write nothing, and return results.json as plain data.
 
     `more` scorers are added to those of the reading. `watch` is shown each part, and the gatherer that took it, which
     keeps what pages show if `for_pages`; a part has the records that
     `recorder` makes. `executor` scores, or this process.
     """
-    with RunReader(folder) as reader:
-        header, prices = reader.header(), stored_prices(reader)
+    header, prices = reader.header(), stored_prices(reader)
 
-        def score_task(task: Task) -> tuple[GatheredTask, dict[str, Any]]:
-            """Score one task, and store its scores as they come."""
-            from_card, task = card_note(task, reading.protocol, header), read_in(task, reading.protocol, header)
-            gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
-            options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
-            scorers = (*(reading.scorers or task.scorers), *more)
-            spec = RangeSpec(
-                str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
-            )
-            ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
-            parts = score_elsewhere(executor, spec, ranges) if executor else score_here(reader, registry, spec, ranges)
-            passing = gather(reader, parts, gathered, watch)
-            scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
-            pairs = _scored_task(reader, gathered, scores, prices)
-            result = summarize_task(pairs, registry, options, header)
-            result = _add_models(result, reader, gathered, header, reading.extractor)
-            result["notes"] = [*from_card, *result["notes"]]
-            result = add_unread(result, task, counted_tables(gathered.tables()), reader)
-            if gathered.bill is not None:
-                result["cost"] = describe_bill(gathered.bill, result["right_answers"])
-            return gathered, result
+    def score_task(task: Task) -> tuple[GatheredTask, dict[str, Any]]:
+        """Score one task, and store its scores as they come."""
+        from_card, task = card_note(task, reading.protocol, header), read_in(task, reading.protocol, header)
+        gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
+        options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
+        scorers = (*(reading.scorers or task.scorers), *more)
+        spec = RangeSpec(
+            str(reader.folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
+        )
+        ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
+        parts = score_elsewhere(executor, spec, ranges) if executor else score_here(reader, registry, spec, ranges)
+        passing = gather(reader, parts, gathered, watch)
+        scores = _stored(reader, task.name, passing) if keep else _kept(passing)
+        pairs = _scored_task(reader, gathered, scores, prices)
+        result = summarize_task(pairs, registry, options, header)
+        result = _add_models(result, reader, gathered, header, reading.extractor)
+        result["notes"] = [*from_card, *result["notes"]]
+        result = add_unread(result, task, counted_tables(gathered.tables()), reader)
+        if gathered.bill is not None:
+            result["cost"] = describe_bill(gathered.bill, result["right_answers"])
+        return gathered, result
 
-        scored = [score_task(task) for task in header.tasks]
-        gathered, tasks = [one for one, _ in scored], {one.task.name: result for one, result in scored}
-        usage = {name: sum(one.usage[name] for one in gathered) for name in USAGE}
-        results = frame_results(reader, header, tasks, usage, reading)
-        extractors = sum_extractors(tasks)
-        costs = {"cost": sum_costs(tasks, [one.bill for one in gathered if one.bill is not None])}
-        return results | costs | ({"cost_of_extractors": extractors} if extractors else {})
+    scored = [score_task(task) for task in header.tasks]
+    gathered, tasks = [one for one, _ in scored], {one.task.name: result for one, result in scored}
+    usage = {name: sum(one.usage[name] for one in gathered) for name in USAGE}
+    results = frame_results(reader, header, tasks, usage, reading)
+    extractors = sum_extractors(tasks)
+    costs = {"cost": sum_costs(tasks, [one.bill for one in gathered if one.bill is not None])}
+    return results | costs | ({"cost_of_extractors": extractors} if extractors else {})
 
 
 def _add_models(
@@ -198,13 +196,13 @@ def _add_models(
     if model:
         from .judges.extractor import add_extractor
 
-        result = add_extractor(result, Path(reader.folder), gathered.task, model)
+        result = add_extractor(result, reader.folder, gathered.task, model)
     return result
 
 
-def _stored(folder: Path, reader: RunReader, task: str, passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
+def _stored(reader: RunReader, task: str, passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
     """Write the scores of a task to run.db; return how they are read."""
-    write_score_rows(folder, task, chain.from_iterable(map(read_rows_of_scores, passing)))
+    write_score_rows(reader.folder, task, chain.from_iterable(map(read_rows_of_scores, passing)))
     return partial(reader.scores, task)
 
 
@@ -212,11 +210,6 @@ def _kept(passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
     """Keep the scores of a task, packed; return how they are read."""
     packed = list(passing)
     return lambda: (score_of_row(row) for each in packed for row in read_rows_of_scores(each))
-
-
-def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN) -> dict[str, Any]:
-    """Score what is stored now, in memory: another reading, a run that goes on. Nothing is written."""
-    return score_run(Path(reader.folder), registry, reading=reading, keep=False)
 
 
 def gather(

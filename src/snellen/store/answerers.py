@@ -107,20 +107,24 @@ class Answerers:
         """Return who answers, as far as it is known now."""
         return answerer_of(self._model)
 
-    def check(self, *, listed: bool) -> None:
-        """Refuse a folder that another answered; `listed`: the server was asked what it says of its model."""
+    def check(self, *, listed: bool) -> Answerer:
+        """Return who answers now, or refuse a folder that another answered.
+
+        `listed`: the server was asked what it says of its model.
+        """
         now = self.now
         found = [next(differences(row.who, now, listed=listed), "") for row in self._rows]
         if found and all(found) and not self._allowed:
             self._refuse(found[-1])
+        return now
 
-    def keep(self) -> None:
-        """Refuse who is another now that the server was asked; else enter him, where he is new."""
-        self.check(listed=True)
-        now = self.now
+    def keep(self) -> Answerer:
+        """Return who answers now that the server was asked, entered where he is new; another is refused."""
+        now = self.check(listed=True)
         rows = [row for row in self._rows if replace(row.who, replies={}) == now]
         if not rows and not any(_covers(row.who, now) for row in self._rows):
             self._enter(now)
+        return now
 
     def note(self, prediction: Prediction) -> Prediction:
         """Return a reply with the row of who made it; one that says it is another model's stops the run."""

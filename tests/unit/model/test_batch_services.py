@@ -11,7 +11,7 @@ import pytest
 
 from snellen.core.errors import ModelError
 from snellen.core.types import Request, TrialKey, Turn
-from snellen.kits.batches.batch_service import UNANSWERED, BatchTerms, LinesFile, batch_terms
+from snellen.kits.batches.batch_service import UNANSWERED, LinesFile
 from snellen.kits.batches.batch_services import MessageService, open_service, terms_of
 from snellen.kits.batches.content_service import ContentService
 from snellen.kits.batches.file_service import FileService, MistralService
@@ -19,6 +19,7 @@ from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.prices import BatchTerms, batch_terms
 from snellen.model.served.served_model import ServedModel
 
 LINES = LinesFile("snellen-x.jsonl", Path("snellen-x.jsonl"), 2)

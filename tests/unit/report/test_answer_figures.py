@@ -8,11 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from made_runs import make_run, make_task
-from snellen.core.builtins import default_registry
+from made_runs import make_run, make_task, scored
 from snellen.report.pages.figures import LATENCY, answer_figures, figures_of, read_option_positions
 from snellen.report.pages.overview import overview_of
-from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns
 from snellen.scoring.tables.gathered import GatheredTask
 from snellen.store import reader as store_reader
@@ -68,7 +66,7 @@ def test_where_options_stood_is_gathered_while_scoring_as_it_is_read_later(
     """In many parts, failed and unread replies among them: what the pass over the trials gathers is what run.db says."""
     monkeypatch.setattr(store_reader, "RANGE_TRIALS", 10)
     tasks: dict[str, GatheredTask] = {}
-    score_run(run, default_registry(), watch=lambda task, _: tasks.update({task.task.name: task}), for_pages=True)
+    scored(run, watch=lambda task, _: tasks.update({task.task.name: task}), for_pages=True)
     gathered = tasks["shapes"]
     with RunReader(run) as reader:
         columns = read_columns(reader, reader.header().tasks[0])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_runs import make_run, make_task
+from made_runs import make_run, make_task, page_of, scored
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.registry import Registry
@@ -21,8 +21,6 @@ from snellen.core.types import Score
 from snellen.report.files import write_records
 from snellen.report.pages.figures import quantile
 from snellen.report.pages.finish import finish_run
-from snellen.report.pages.report_page import render_report
-from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns, read_costs, stored_tables
 from snellen.scoring.tables import gathered as gathered_module
 from snellen.scoring.tables.gathered import GatheredTask
@@ -52,8 +50,9 @@ def test_files_of_one_pass_are_those_of_the_stored_run(folder: Path) -> None:
     results = finish_run(folder, default_registry())
     assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(results))
     at_once, page = (folder / "records.jsonl").read_bytes(), (folder / "report.html").read_text()
-    assert page == render_report(folder, results=results)
-    write_records(folder)
+    assert page == page_of(folder, results=results)
+    with RunReader(folder) as run:
+        write_records(run)
     assert (folder / "records.jsonl").read_bytes() == at_once
     outcomes = {json.loads(line)["outcome"] for line in at_once.splitlines()}
     assert outcomes == {"scored", "unscored", "failed"}, "the run must hold every kind of trial, or this shows little"
@@ -63,7 +62,7 @@ def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
     reader = RunReader(folder)
     task = reader.header().tasks[0]
     seen: list[GatheredTask] = []
-    score_run(folder, default_registry(), watch=lambda gathered, _: seen.append(gathered), for_pages=True)
+    scored(folder, watch=lambda gathered, _: seen.append(gathered), for_pages=True)
     gathered = seen[0]
     assert all(one is gathered for one in seen)
     columns, stored = gathered.columns(), read_columns(reader, task)
@@ -79,6 +78,17 @@ def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
     for metric, table in tables.items():
         for name in vars(table).keys() - {"row"}:  # what aggregates read needs no way back to the store
             np.testing.assert_equal(vars(gathered.tables()[metric])[name], vars(table)[name], name)
+
+
+def test_how_sure_a_model_was_is_drawn_while_it_is_scored_as_when_it_is_read(tmp_path: Path) -> None:
+    def sure(sample: Any, request: Any, prediction: Any, options: Any) -> list[Score]:
+        right = len(sample.id) % 2 == 0
+        return [Score(prediction.key, "accuracy", float(right), detail={"confidence": 0.9 if right else 0.4})]
+
+    results = finish_run(make_run(tmp_path, count=20, score=False), scorer_registry(sure))
+    page = (tmp_path / "report.html").read_text()
+    assert "Does it know when it is right?" in page
+    assert page == page_of(tmp_path, results=results)
 
 
 def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ import pytest
 
 import snellen
 from asgi import call
-from made_runs import make_run
+from made_runs import make_run, page_of
 from snellen.api.outputs import leaderboard
 from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.report.files import write_results
 from snellen.report.pages.finish import finish_run
-from snellen.report.pages.report_page import render_report
 from snellen.report.terminal import dimension_means
 from snellen.scoring.aggregates.headline import headline, headline_metric
 from snellen.scoring.stored import read_columns
@@ -60,7 +59,7 @@ def test_page_terminal_and_leaderboard_agree(tmp_path: Path, chart: bool) -> Non
     with_file, _ = leaderboard([tmp_path])
     cell = with_file.lines[0].tasks["shapes"]
     assert (cell.metric, cell.value) == (wanted, metrics[wanted]["value"])
-    assert f'<p class="kicker">{wanted}</p>' in render_report(folder)
+    assert f'<p class="kicker">{wanted}</p>' in page_of(folder)
     means = dimension_means(results["tasks"], {"shapes": "Coarse"})
     assert means == ({} if chart else {"Coarse": (metrics[wanted]["value"], 1)}), "pixels have no place in a mean"
     app = make_viewer([tmp_path], "token")

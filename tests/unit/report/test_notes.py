@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asgi import call
-from made_runs import make_run, make_task
+from made_runs import make_run, make_task, page_of
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import TrialKey
 from snellen.report.pages.ledger import (
@@ -26,7 +26,7 @@ from snellen.report.pages.ledger import (
     trial_note,
     wrong_gold,
 )
-from snellen.report.pages.report_page import render_report, second_headline, without_samples
+from snellen.report.pages.report_page import second_headline, without_samples
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 
@@ -141,8 +141,8 @@ class TestInTheViewer:
         assert "0 of 20 trials" not in self.read(app, f"/run/{run}/trials?marked=any")
         lines = self.read(app, f"/run/{run}/notes").splitlines()
         assert [msgspec.json.decode(line)["kind"] for line in lines] == ["wrong_gold", "note"]
-        assert "it is blue" in render_report(folder), "a report shows them too"
-        assert "Without 1 sample marked" in render_report(folder)
+        assert "it is blue" in page_of(folder), "a report shows them too"
+        assert "Without 1 sample marked" in page_of(folder)
         assert self.mark(app, run, note="") == 303
         assert read_notes(folder) == []
 
@@ -173,7 +173,7 @@ class TestInTheViewer:
     def test_a_damaged_file_of_notes_is_told_and_hides_no_trial(self, folder: Path) -> None:
         (folder / FILE).write_text("nonsense\n")
         app = make_viewer([folder.parent], "key", may_write=True)
-        assert "Notes and marks are left out" in render_report(folder)
+        assert "Notes and marks are left out" in page_of(folder)
         home = self.read(app, "/")
         assert "line 1 is not a note" in home
         run = re.findall(r'href="/run/(\w+)"', home)[0]

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from line_doubles import header
+from made_runs import scored
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem
 from snellen.core.types import (
@@ -32,7 +33,7 @@ from snellen.core.types import (
     Usage,
 )
 from snellen.report.files import record, write_atomically, write_records, write_results
-from snellen.scoring.run import score_run
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 
 OUTCOMES = st.sampled_from(["right", "wrong", "unread", "failed", "double", "silent"])
@@ -77,9 +78,10 @@ def make_run(folder: Path, outcomes: list[list[str]], order: list[int] | None = 
     writer.close()
     registry = default_registry()
     registry.add("scorer", "own", scorer)
-    results = score_run(folder, registry)
+    results = scored(folder, registry)
     write_results(folder, results)
-    write_records(folder)
+    with RunReader(folder) as run:
+        write_records(run)
     return results
 
 
@@ -138,7 +140,7 @@ def test_what_is_not_yet_asked_is_said(tmp_path: Path) -> None:
         database.execute("DELETE FROM predictions WHERE repeat = 1")
     registry = default_registry()
     registry.add("scorer", "own", scorer)
-    partial = score_run(tmp_path, registry)["status"]
+    partial = scored(tmp_path, registry)["status"]
     assert (partial["complete"], partial["not_yet_asked"]) == (False, {"t": 1})
 
 

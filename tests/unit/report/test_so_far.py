@@ -27,7 +27,7 @@ from snellen.report.progress import Progressbar, facts
 from snellen.report.so_far import SoFar
 from snellen.report.written import written, written_interval
 from snellen.scoring.protocols.readings import OWN
-from snellen.scoring.run import score_again
+from snellen.scoring.run import score_run
 from snellen.store.reader import RunReader, Trial
 
 RICH = {"total": lambda: 1e9}
@@ -39,7 +39,11 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, list[Trial],
     folder = tmp_path_factory.mktemp("so-far")
     with RunReader(make_run(folder, count=40, task=make_task(variants=("base", "wording=1"), repeats=3))) as reader:
         task = reader.header().tasks[0]
-        return task, list(reader.trials(task.name)), score_again(reader, default_registry())["tasks"][task.name]
+        return (
+            task,
+            list(reader.trials(task.name)),
+            score_run(reader, default_registry(), keep=False)["tasks"][task.name],
+        )
 
 
 def shown(task: Task, trials: Sequence[Trial], **clocks: Any) -> SoFar:

@@ -13,15 +13,16 @@ import pytest
 from test_view_html import Seen
 
 from hostile_run import make_hostile_run
-from made_runs import ask, make_header, make_run, make_samples, make_task, run_apart, trials
+from made_runs import ask, make_header, make_run, make_samples, make_task, page_of, run_apart, scored, trials
+from snellen.api.outputs import report
 from snellen.core.builtins import default_registry
 from snellen.core.types import Prediction, TrialKey
 from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, card, read_trial, thumbnail
-from snellen.report.pages.report_page import measured_on, render_report, write_report
+from snellen.report.pages.report_page import measured_on
 from snellen.report.stored_results import read_results
 from snellen.scoring.protocols.readings import Reading
-from snellen.scoring.run import score_again, score_run
+from snellen.scoring.run import score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 
@@ -35,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run: Path) -> str:
-    return render_report(run)
+    return page_of(run)
 
 
 def test_says_all_it_must(page: str) -> None:
@@ -68,7 +69,7 @@ def test_every_picture_and_figure_has_words(page: str) -> None:
 
 
 def test_pictures_stay_within_their_budget(run: Path) -> None:
-    small, none = render_report(run, picture_bytes=20_000), render_report(run, picture_bytes=0)
+    small, none = page_of(run, picture_bytes=20_000), page_of(run, picture_bytes=0)
     assert sum(len(found) for found in re.findall(r"base64,([^\"]+)", small)) <= 20_000
     assert "base64," not in none
     assert "Left out to keep this file small" in none
@@ -94,23 +95,23 @@ def test_budget_is_exact() -> None:
 def test_missing_pictures_are_said(tmp_path: Path) -> None:
     make_run(tmp_path, count=12)
     shutil.rmtree(tmp_path / "images")
-    assert "does not exist" in Seen(render_report(tmp_path)).words
+    assert "does not exist" in Seen(page_of(tmp_path)).words
 
 
 def test_half_written_run_says_so(tmp_path: Path) -> None:
     make_run(tmp_path, count=30, stop_after=11, score=False)
-    words = Seen(render_report(tmp_path)).words
+    words = Seen(page_of(tmp_path)).words
     assert "This run is not complete" in words
     assert "19 trials not yet asked" in words
 
 
 def test_a_run_without_any_trial(tmp_path: Path) -> None:
     make_run(tmp_path, count=3, stop_after=0, score=False)
-    assert "0 trials stored" in Seen(write_report(tmp_path).read_text()).words
+    assert "0 trials stored" in Seen(report(tmp_path).read_text()).words
 
 
 def test_hostile_fields_make_no_element(tmp_path: Path) -> None:
-    seen = Seen(render_report(make_hostile_run(tmp_path)))
+    seen = Seen(page_of(make_hostile_run(tmp_path)))
     allowed = {
         "html",
         "head",
@@ -177,12 +178,12 @@ async def _put_long(folder: Path, replies: list[str], groups: int) -> None:
 
 def test_ten_megabyte_replies_and_thousands_of_groups(tmp_path: Path) -> None:
     run_apart(_put_long(tmp_path, ["The answer is (B). " + "x" * 10_000_000], 3000))
-    results = score_run(tmp_path, default_registry())
+    results = scored(tmp_path)
     task = results["tasks"]["shapes"]
     one = next(iter(task["groups"]["shape"].values()))
     task["groups"]["thousands"] = {f"g{i}": one for i in range(3000)}
     write_results(tmp_path, results)
-    page = render_report(tmp_path)
+    page = page_of(tmp_path)
     assert len(page) < 5 * 2**20
     assert "and 2,940 more groups" in page
 
@@ -205,7 +206,7 @@ class TestResults:
 
     def test_results_json_is_used_where_it_fits(self, run: Path) -> None:
         reader = RunReader(run)
-        again = msgspec.json.decode(msgspec.json.encode(score_again(reader, default_registry())))
+        again = msgspec.json.decode(msgspec.json.encode(score_run(reader, default_registry(), keep=False)))
         assert read_results(reader, reader.header())["tasks"] == again["tasks"]
 
     @pytest.mark.parametrize(
@@ -224,9 +225,9 @@ class TestResults:
     def test_another_profile_in_memory_equals_scoring_for_good(self, tmp_path: Path) -> None:
         make_run(tmp_path, count=30)
         reader = RunReader(tmp_path)
-        seen = score_again(reader, default_registry(), reading=Reading("reform"))
+        seen = score_run(reader, default_registry(), reading=Reading("reform"), keep=False)
         reader.close()
-        kept = score_run(tmp_path, default_registry(), reading=Reading("reform"))
+        kept = scored(tmp_path, reading=Reading("reform"))
         assert seen["tasks"] == kept["tasks"]
         assert seen["run"] == kept["run"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi import call
-from made_runs import POLITE_PLUGIN, make_run, make_task
+from made_runs import POLITE_PLUGIN, make_run, make_task, scored
 from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError
 from snellen.core.types import Image
 from snellen.report.files import write_results
-from snellen.scoring.run import score_run
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer import app as thumbs
@@ -169,7 +170,7 @@ def test_other_scorers_are_columns_of_their_own(tmp_path: Path) -> None:
     task = msgspec.structs.replace(make_task(), scorers=("choice", "polite"))
     make_run(tmp_path / "runs" / "one", count=4, task=task, score=False)
     registry = default_registry([tmp_path / "plugin.py"])
-    write_results(tmp_path / "runs" / "one", score_run(tmp_path / "runs" / "one", registry))
+    write_results(tmp_path / "runs" / "one", scored(tmp_path / "runs" / "one", registry))
     app = make_viewer([tmp_path / "runs"], "key", plugins=[tmp_path / "plugin.py"])
     key = RunLibrary([tmp_path / "runs"], registry).runs()[0].key
     page = call(app, f"/run/{key}/trials", headers=COOKIE).text
@@ -180,3 +181,18 @@ def test_other_scorers_are_columns_of_their_own(tmp_path: Path) -> None:
     other = call(app, f"/run/{key}/trials?metric=politeness", headers=COOKIE).text
     assert "metric=accuracy" in other, "then the first one is the other"
     assert "h-score" not in call(app, f"/run/{key}/trials?columns=outcome", headers=COOKIE).text
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_record_that_is_none_is_told_as_damage(tmp_path: Path, written: bool) -> None:
+    """Whoever makes a page need not know what decoding our own rows may raise."""
+    make_run(tmp_path / "one", count=10)
+    if not written:
+        (tmp_path / "one" / "results.json").unlink()
+    with closing(sqlite3.connect(tmp_path / "one" / "run.db")) as database:
+        database.execute("UPDATE samples SET body = CAST('{' AS BLOB) WHERE position = 3")
+        database.commit()
+    key = RunLibrary([tmp_path]).runs()[0].key
+    answer = call(make_viewer([tmp_path], "key"), f"/run/{key}", headers=COOKIE)
+    assert answer.status == 400
+    assert "run.db cannot be read, it is damaged" in answer.text

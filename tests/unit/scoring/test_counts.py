@@ -12,12 +12,10 @@ import pytest
 
 import snellen
 from cure_fixtures import item, write_cure
-from made_runs import make_run, make_task
-from snellen.core.builtins import default_registry
+from made_runs import make_run, make_task, scored
 from snellen.core.tasks import PlannedCounts, RunHeader, Task
 from snellen.core.types import Estimate
 from snellen.scoring.aggregates.counts import TaskCounts
-from snellen.scoring.run import score_run
 from snellen.scoring.tables.table_builder import read_tables
 
 COUNTS = ("n", "unscored", "failed", "not_yet_asked", "left_out")
@@ -201,7 +199,7 @@ def test_what_an_early_stop_did_not_ask_is_counted_in_every_metric_and_group(tmp
 def test_a_stopped_run_of_0_1_says_that_it_does_not_know_its_groups(tmp_path: Path) -> None:
     task = make_task(variants=("base", "order=1"), repeats=2)
     folder = make_run(tmp_path / "run", task=task, count=12, stop_after=20, score=False)
-    part = score_run(folder, default_registry())["tasks"][task.name]
+    part = scored(folder)["tasks"][task.name]
     assert part["metrics"]["accuracy"]["not_yet_asked"] == 28
     assert part["metrics"]["instability"]["not_yet_asked"] == 7, "questions follow from trials"
     assert part["groups"]["variant"]["base"]["accuracy"]["not_yet_asked"] == 14

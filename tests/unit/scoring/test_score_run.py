@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import snellen
+from made_runs import scored
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.tasks import MOST_GROUPS, Task
 from snellen.core.types import Estimate, Score
 from snellen.scoring.protocols.readings import Reading
 from snellen.scoring.results import aggregates_of
-from snellen.scoring.run import score_run
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_tags_that_say_nothing_and_tags_that_name_every_sample_are_no_groups(folder: Path) -> None:
-    task = score_run(folder, default_registry())["tasks"]["d"]
+    task = scored(folder)["tasks"]["d"]
     assert set(task["groups"]) == {"two", "variant"}
     assert task["notes"] and task["notes"][0].startswith("accuracy: ")
     assert {"base", "order=1"} == set(task["groups"]["variant"])
@@ -60,10 +60,10 @@ def test_tags_that_say_nothing_and_tags_that_name_every_sample_are_no_groups(fol
 
 def test_scorers_replace_and_more_are_added(folder: Path) -> None:
     registry = default_registry()
-    assert "accuracy" not in score_run(folder, registry, reading=Reading(scorers=("exact",)))["tasks"]["d"]["metrics"]
-    both = score_run(folder, registry, more=["exact"])["tasks"]["d"]["metrics"]
+    assert "accuracy" not in scored(folder, registry, reading=Reading(scorers=("exact",)))["tasks"]["d"]["metrics"]
+    both = scored(folder, registry, more=["exact"])["tasks"]["d"]["metrics"]
     assert {"accuracy", "exact_match"} <= set(both)
-    assert "exact_match" not in score_run(folder, registry)["tasks"]["d"]["metrics"]
+    assert "exact_match" not in scored(folder, registry)["tasks"]["d"]["metrics"]
 
 
 def test_scorers_get_the_options_that_were_told_and_chance(folder: Path) -> None:
@@ -75,10 +75,10 @@ def test_scorers_get_the_options_that_were_told_and_chance(folder: Path) -> None
 
     registry = default_registry()
     registry.add("scorer", "spy", spy)
-    score_run(folder, registry, reading=Reading(scorers=("spy",)))
+    scored(folder, registry, reading=Reading(scorers=("spy",)))
     assert seen[0] == {"chance": pytest.approx((0.5 + 0.25) / 2)}
     seen.clear()
-    score_run(folder, registry, reading=Reading("reform", ("spy",), "mean"))
+    scored(folder, registry, reading=Reading("reform", ("spy",), "mean"))
     assert (seen[0]["profile"], seen[0]["reduction"]) == ("reform", "mean")
 
 
@@ -136,7 +136,7 @@ def test_perturbed_variants_get_their_aggregate(tmp_path: Path) -> None:
 
 
 def test_usage_counts_requests_and_tokens(folder: Path) -> None:
-    assert score_run(folder, default_registry())["usage"] == {
+    assert scored(folder)["usage"] == {
         "input_tokens": 0,
         "output_tokens": 0,
         "reasoning_tokens": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import PIL.Image
@@ -74,10 +75,14 @@ def perturb(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     if not 1 <= len(numbers) <= 3 or not all(number.isdigit() for number in numbers):
         raise DataError(f"perturbation {arguments!r} is not family:severity[:seed[:calibration]]")
     severity, seed, calibrated = map(int, (*numbers, *("0", str(UNSTATED))[len(numbers) - 1 :]))
-    # Registered by name: the families are a large module that most runs never need.
-    module = default_registry().get("edit", "perturb")
-    result: PIL.Image.Image = module.apply(picture, family, severity, seed, calibrated)
+    result: PIL.Image.Image = _perturbations().apply(picture, family, severity, seed, calibrated)
     return result
+
+
+@cache
+def _perturbations() -> Any:
+    """Return the families of degradations: most runs never need them, those that do for every picture."""
+    return default_registry().get("edit", "perturb")
 
 
 def to_pixels(numbers: Sequence[str], size: tuple[int, int]) -> tuple[int, int, int, int]:

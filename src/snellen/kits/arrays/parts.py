@@ -35,7 +35,7 @@ from ...data.catalog import Catalog
 from ...engine.control import forget
 from ...engine.limits import Limits
 from ...engine.state import RunState
-from ...report.pages.finish import REPORTED_TRIALS, finish_run
+from ...report.pages.finish import finish_run
 from ...report.so_far import LEAST_READ, SoFar
 from ...scoring.protocols.readings import Reading
 from ...stats.intervals import wilson
@@ -494,8 +494,7 @@ def merge(
         found = merge_logs(path, same_model=same_model, partial=partial)
         if found.missing and not partial:
             return found, {}
-        report = found.planned <= REPORTED_TRIALS
-        results = finish_run(path, registry or default_registry(), report=report)
+        results = finish_run(path, registry or default_registry())
         with suppress(OSError, *BROKEN):  # a full disk costs copies of pictures, never the run
             join_pictures(path)
         if not found.missing:

@@ -500,11 +500,6 @@ def check_plan(plan: Plan, settings: RunSettings) -> None:
         raise UsageError("--until-ci looks at replies as they come, and --batch brings them all at once: give one")
 
 
-def price_share(model: Model) -> float:
-    """Return the part of the live price that a reply of a batch costs."""
-    return terms_of(model).share
-
-
 async def ask(session: Session, one_pass: OnePass, stop_on_signals: StopOnSignals) -> RunState:
     """Ask in passes until nothing waits, or the batches are left."""
     queue, model = _open(session)

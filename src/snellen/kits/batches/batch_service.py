@@ -1,43 +1,16 @@
-"""What every batch service must be able to do, and its limits and its price as data."""
+"""What every batch service must be able to do."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from ...core.config import read_shipped
 from ...model.served.http_client import Body
 from .batch_http import BatchHttp
 
-ROOM_LEFT = 0.95
-"""Files are filled up to this share of their limit."""
 UNANSWERED = 0
 """The status of a line that was never tried: its batch expired or was cancelled first."""
-
-
-class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One table of catalog/servers/batches.toml."""
-
-    title: str
-    requests: int
-    megabytes: int
-    share: float
-    from_memory: tuple[str, ...] = ()
-
-    @property
-    def most_bytes(self) -> int:
-        """Return how large a file is made at most."""
-        return int(self.megabytes * 1_000_000 * ROOM_LEFT)
-
-
-@cache
-def batch_terms() -> dict[str, BatchTerms]:
-    """Return the terms of each kind of service."""
-    return msgspec.convert(read_shipped("servers/batches.toml"), dict[str, BatchTerms])
 
 
 class LinesFile(NamedTuple):

@@ -10,6 +10,7 @@ import msgspec
 from ...core.errors import UsageError
 from ...core.protocols import Model
 from ...model.served.http_client import Body
+from ...model.served.prices import BatchTerms, batch_terms
 from ...model.served.replies import TYPED
 from ...model.served.served_model import ServedModel
 from .batch_http import BatchHttp
@@ -18,9 +19,7 @@ from .batch_service import (
     BatchResult,
     BatchService,
     BatchState,
-    BatchTerms,
     LinesFile,
-    batch_terms,
     named_rows,
 )
 from .content_service import ContentService

@@ -41,7 +41,7 @@ from ...data.atlas.peer_cards import peer_card
 from ...data.dataset import fingerprint_of
 from ...data.loaders.option_texts import fold
 from ...report.files import atomic_file
-from ...report.pages.finish import REPORTED_TRIALS, finish_run
+from ...report.pages.finish import finish_run
 from ...scoring.protocols.readings import OWN, Reading
 from ...scoring.scorers.option_choice import RIGHT
 from ...scoring.scorers.replies import PEER
@@ -418,8 +418,7 @@ def store_run(
     registry = default_registry()
     if extracting is not None:
         ask_extractor(folder, reading, extracting, registry)
-    few = header.planned[about["task"]] <= REPORTED_TRIALS
-    results = finish_run(folder, registry, report=few, reading=reading if extracting else None)
+    results = finish_run(folder, registry, reading=reading if extracting else None)
     return ImportResult(folder, about, results)
 
 

@@ -1,12 +1,14 @@
-"""Tokens to money: what a million of them costs, and a bill that knows what it could not price."""
+"""Tokens to money: what a million of them costs, live or in batches, and a bill that knows what it could not price."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...core.errors import UsageError
 from ...core.types import Prediction, Usage
 
@@ -57,6 +59,32 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if usage is None or usage.input_tokens is None or usage.output_tokens is None:
             return False
         return self.up_to_tokens is None or usage.input_tokens <= self.up_to_tokens
+
+
+ROOM_LEFT = 0.95
+"""Files of a batch are filled up to this share of their limit."""
+
+
+class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a kind of batch service takes and costs: one table of catalog/servers/batches.toml."""
+
+    title: str
+    requests: int
+    megabytes: int
+    share: float
+    """The part of the live price that a reply costs."""
+    from_memory: tuple[str, ...] = ()
+
+    @property
+    def most_bytes(self) -> int:
+        """Return how large a file is made at most."""
+        return int(self.megabytes * 1_000_000 * ROOM_LEFT)
+
+
+@cache
+def batch_terms() -> dict[str, BatchTerms]:
+    """Return the terms of each kind of batch service."""
+    return msgspec.convert(read_shipped("servers/batches.toml"), dict[str, BatchTerms])
 
 
 @dataclass(slots=True)

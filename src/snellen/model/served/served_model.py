@@ -204,7 +204,7 @@ class ServedModel(Served):
             raise UsageError(f"model {dialect.provider!r} needs a name: {dialect.provider}/NAME")
         self.name = f"{dialect.provider}/{name}"
         self.capabilities = dialect.capabilities
-        self.takes_batches = bool(dialect.batch)
+        self.batches = dialect.batch
         policy = options.image_policy or dialect.image_policy
         self.image_policy: ImagePolicy = replace(policy, bare=True) if options.strip_metadata else policy
         self.clock = options.clock

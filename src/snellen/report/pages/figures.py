@@ -23,7 +23,7 @@ from ...scoring.aggregates.means import headline_of, split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import read_costs
 from ...scoring.tables.gathered import GatheredTask, OptionPositions
-from ...scoring.tables.table import Costs, Outcome, ScoreTable, TrialColumns
+from ...scoring.tables.table import LIKELIHOOD, Costs, Outcome, ScoreTable, TrialColumns
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from ..written import percent_metric
@@ -83,7 +83,8 @@ def figures_of(
             asked = counted(columns)  # what arms answer is no confusion of the model's
             positions = gathered.positions() if gathered and asked is columns else None
             found += answer_figures(reader, asked, table, positions)
-    found += _calibration(reader, columns)
+    if gathered is None or LIKELIHOOD in gathered.confidences:
+        found += _calibration(reader, columns)
     spent = gathered.costs() if gathered else read_costs(reader, columns)
     if several:
         found += _by_frames(columns, spent)

@@ -14,6 +14,7 @@ import pybase64
 from ...core.errors import DataError
 from ...core.markup import Html, shorten, tag
 from ...core.protocols import ImagePolicy
+from ...core.tasks import RunHeader
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey, Turn
 from ...data.images.decode import open_image
 from ...scoring.tables.table import TrialColumns, lower_is_better
@@ -110,12 +111,13 @@ def as_seen(reader: RunReader, request: Request, prediction: Prediction) -> Requ
 
 def seen_pictures(reader: RunReader) -> SeenPictures:
     """Return where a run's pictures are found as they were sent."""
-    return SeenPictures(reader.folder, image_policy(reader), reader.header().created)
+    header = reader.header()
+    return SeenPictures(reader.folder, image_policy(header), header.created)
 
 
-def image_policy(reader: RunReader) -> ImagePolicy:
+def image_policy(header: RunHeader) -> ImagePolicy:
     """Return how a run's pictures were made to fit its model."""
-    stored = (reader.header().config.get("model") or {}).get("image_policy")
+    stored = (header.config.get("model") or {}).get("image_policy")
     return msgspec.convert(stored, ImagePolicy) if stored else ImagePolicy()
 
 

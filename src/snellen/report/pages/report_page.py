@@ -99,7 +99,7 @@ CALM = {"questions": "f1", "variants": "f3", "sampling": "f2"}
 
 
 def write_report(
-    folder: Path,
+    run: RunReader,
     *,
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
@@ -110,15 +110,15 @@ def write_report(
 
     `compared` is the comparison with a baseline, to stand in the report.
     """
-    path = folder / "report.html"
-    page = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes, compared=compared)
+    path = run.folder / "report.html"
+    page = render_report(run, results=results, gathered=gathered, picture_bytes=picture_bytes, compared=compared)
     body = page.encode("utf-8")
     write_atomically(path, lambda file: file.write(body))
     return path
 
 
 def render_report(
-    folder: Path,
+    run: RunReader,
     *,
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
@@ -126,21 +126,20 @@ def render_report(
     compared: Mapping[str, Sequence[Comparison]] | None = None,
 ) -> str:
     """Return the whole page as text."""
-    with RunReader(folder) as reader:
-        header = reader.header()
-        results = results or read_results(reader, header)
-        budget = Budget(picture_bytes)
-        tasks = [overview_of(reader, task, results, gathered.get(task.name)) for task in header.tasks]
-        parts: list[Child] = [_masthead(header, results), *_warnings(results)]
-        notes, problem = _notes(folder)
-        parts += [problem]
-        parts += [summary_table(tasks)] if len(tasks) > 1 else []
-        if compared:
-            parts += _baseline(compared)
-        for one in tasks:
-            parts += task_sections(reader, one, budget, alone=len(tasks) == 1, notes=notes)
-        parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
-        return document(f"{header.model} – Snellen", parts)
+    header = run.header()
+    results = results or read_results(run, header)
+    budget = Budget(picture_bytes)
+    tasks = [overview_of(run, task, results, gathered.get(task.name)) for task in header.tasks]
+    parts: list[Child] = [_masthead(header, results), *_warnings(results)]
+    notes, problem = _notes(run.folder)
+    parts += [problem]
+    parts += [summary_table(tasks)] if len(tasks) > 1 else []
+    if compared:
+        parts += _baseline(compared)
+    for one in tasks:
+        parts += task_sections(run, one, budget, alone=len(tasks) == 1, notes=notes)
+    parts += [_failures(run, tasks), _settings(header, results), _reproduce(header, run.folder)]
+    return document(f"{header.model} – Snellen", parts)
 
 
 def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:

@@ -106,7 +106,7 @@ def shown_exchange(run: OpenRun, shown: Shown) -> Exchange | None:
 
 def whole_exchange(run: OpenRun, shown: Shown) -> Exchange | None:
     """Return the request with its pictures as the model saw them. Raises DataError where one is gone."""
-    policy = image_policy(run.reader)
+    policy = image_policy(run.header())
     images = [image for turn in shown.request.messages for image in turn.images]
     seen = [image for turn in shown.seen.messages for image in turn.images]
     encoded = [encode_moving(image, policy) for image in seen]

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from ...core.builtins import default_registry
@@ -23,9 +24,10 @@ from ...core.types import TrialKey
 from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.judges.labels import DrawnTasks, drawn_tasks
 from ...scoring.protocols.readings import Reading
-from ...scoring.run import score_again
+from ...scoring.run import score_run
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.tables.table import Costs, TrialColumns
+from ...store.database import damaged
 from ...store.merge import FollowedParts
 from ...store.part_log import FOLDER, PLAN
 from ...store.part_progress import part_states, read_attempts
@@ -162,7 +164,10 @@ class OpenRun:
         """Hold the run for one answer, read again first if it has grown."""
         with self.lock:
             self.refresh()
-            yield self
+            try:
+                yield self
+            except msgspec.DecodeError as error:  # as `RunReader` tells whoever opens one for a block
+                raise damaged(self.folder / "run.db", f"a stored record is none: {error}") from None
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
@@ -262,7 +267,8 @@ class OpenRun:
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
-        return self._keep(("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile)))
+        how: dict[str, Any] = {"reading": Reading(profile), "keep": False}
+        return self._keep(("again", profile), lambda: score_run(self.reader, self.registry, **how))
 
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""

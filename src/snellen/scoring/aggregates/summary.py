@@ -49,13 +49,12 @@ def summarize(
     tables: Mapping[str, ScoreTable],
     *,
     group_by: Sequence[str] = (),
-    aggregates: Sequence[AggregateFunction] | None = None,
     options: Mapping[str, Any] | None = None,
     counts: TaskCounts | None = None,
 ) -> dict[str, Any]:
     """Return `{"metrics": …, "groups": …}`, one task's part of results.json, as plain dicts.
 
-    Without `aggregates`, those that fit the trials. The rates are those of the metric that left most trials unscored.
+    By the aggregates that fit the trials. The rates are those of the metric that left most trials unscored.
     With several metrics, names that are not the metric's own get it as a suffix from the second metric on.
     """
     metrics: dict[str, Estimate] = {}
@@ -65,7 +64,8 @@ def summarize(
     counts = counts or TaskCounts(next(iter(tables.values())))
     for name in sorted(tables):
         table = tables[name]
-        _aggregate(metrics, table, aggregates, options or {})
+        for aggregate in fitting_aggregates(table):
+            _add(metrics, aggregate(table, options or {}), table.metric)
         for key in group_by:
             metrics |= macro_over_groups(table, key) if key in table.tags else {}
             for value, estimates in group_estimates(table, key, counts).items():
@@ -75,17 +75,6 @@ def summarize(
         msgspec.json.encode({"metrics": counts.settle_all(metrics), "groups": grouped})
     )
     return shape
-
-
-def _aggregate(
-    metrics: dict[str, Estimate],
-    table: ScoreTable,
-    aggregates: Sequence[AggregateFunction] | None,
-    options: Mapping[str, Any],
-) -> None:
-    """Add the estimates of one table: by the aggregates that are told, else by those that fit it."""
-    for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
-        _add(metrics, aggregate(table, options), table.metric)
 
 
 def group_estimates(table: ScoreTable, key: str, counts: TaskCounts) -> dict[str, dict[str, Estimate]]:

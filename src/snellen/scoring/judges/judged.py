@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,7 +42,7 @@ def add_judges(
     result: dict[str, Any], reader: RunReader, task: Task, tables: Tables, header: RunHeader
 ) -> dict[str, Any]:
     """Add to a task's results, for each judge that was asked: its account, figures that rest on it, and notes."""
-    for folder in judge_folders(Path(reader.folder)):
+    for folder in judge_folders(reader.folder):
         with RunReader(folder) as votes:
             judge, model = stored_judge(votes), votes.header().model
         if judge.metric not in tables:
@@ -144,7 +143,7 @@ def _calibrated(
     judge: Judge, reader: RunReader, task: Task, table: ScoreTable, header: RunHeader
 ) -> tuple[dict[str, Any] | None, Estimate]:
     """Return what people's labels say of the judge, and its mean corrected by them; None where nobody labelled."""
-    run = Path(reader.folder)
+    run = reader.folder
     if not labels_file(run, judge.name).is_file():
         return None, Estimate(None)
     table = table.only_read  # people label what the judge spoke of

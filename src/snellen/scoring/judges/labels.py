@@ -310,7 +310,7 @@ def asked_judge(run: Path, name: str) -> Judge:
 
 def drawn_tasks(reader: RunReader, name: str) -> DrawnTasks:
     """Return what people are to look at of a run that a judge was asked about."""
-    judge, header = asked_judge(Path(reader.folder), name), reader.header()
+    judge, header = asked_judge(reader.folder, name), reader.header()
     judged = {task.name: judged_keys(judge, stored_verdicts(reader, task.name)) for task in header.tasks}
     return DrawnTasks(judge, {task: draw_order(header.id, keys) for task, keys in judged.items()})
 

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -179,7 +178,7 @@ def rename_without_judge(judge: Judge, scores: Sequence[Score]) -> Score:
 
 def stored_judge(votes: RunReader) -> Judge:
     """Return the judge whose votes a folder keeps."""
-    name = Path(votes.folder).name.removeprefix(JUDGE_PREFIX)
+    name = votes.folder.name.removeprefix(JUDGE_PREFIX)
     return read_judge(votes.header().config["judge"], name)
 
 
@@ -205,7 +204,7 @@ def trials_to_judge(run: RunReader, judge: Judge, task: str) -> Iterator[Trial]:
     if not judge.after:
         yield from answered
         return
-    with RunReader(judge_folder(Path(run.folder), judge.after)) as votes:
+    with RunReader(judge_folder(run.folder, judge.after)) as votes:
         before = stored_judge(votes)
         replies = vote_replies(votes, before, task)
     for trial in answered:

@@ -105,8 +105,8 @@ def named_reading(reader: RunReader, name: str) -> Reading | None:
     """Return a reading by its name: None for the run's own, else one that is kept, else a profile's."""
     if name == own_reading(reader).name:
         return None
-    folder = Path(reader.folder)
-    return kept_reading(folder, name)[0] if name in stored_readings(folder) else check_reading(Reading(name))
+    kept = stored_readings(reader.folder)
+    return kept_reading(reader.folder, name)[0] if name in kept else check_reading(Reading(name))
 
 
 def kept_reading(folder: Path, name: str) -> tuple[Reading, dict[str, Any]]:
