@@ -133,7 +133,8 @@ def run_settings(
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
     not_logged = trackers.problems if trackers else {}
-    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, not_logged)
+    ended: dict[str, Any] = {"early_stop": early, "not_logged": not_logged, "registry": plan.registry}
+    return RunResult(plan.folder, results, state, state.unfinished, dimensions, **ended)
 
 
 def _check_beginning(plan: Plan, settings: RunSettings, estimate: CostEstimate, watcher: Watcher | None) -> None:

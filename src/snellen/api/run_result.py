@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.errors import UsageError
 from ..core.homes import Part
+from ..core.registry import Registry
 from ..core.types import Estimate
 from ..engine.state import RunState
 from ..report.pages.notebook import ShownComparison, ShownErrors, ShownTrials, headline_words, results_html
@@ -59,6 +60,8 @@ class RunResult:
     """Tracker -> why it could not be told of the run."""
     part: PartEnd | None = None
     """How one part of a run ended; its results are those of the whole run once it is merged, and empty before."""
+    registry: Registry | None = None
+    """What its plug-ins brought, for what they say of its tasks; None: they brought nothing, or nobody knows."""
 
     @classmethod
     def load(cls, folder: str | Path) -> RunResult:

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 from ..core.builtins import parts_in
 from ..core.errors import UsageError
-from ..core.registry import resolve_target
+from ..core.registry import Registry, resolve_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -252,9 +252,11 @@ VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is se
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 
-def part_tables(result: Mapping[str, Any], *, of_axes: bool = True) -> Iterator[Table]:
+def part_tables(
+    result: Mapping[str, Any], registry: Registry | None = None, *, of_axes: bool = True
+) -> Iterator[Table]:
     """Yield what kits say of a task; nothing is imported where they say nothing."""
-    for tables, found in parts_in(result, "tables", of_axes=of_axes):
+    for tables, found in parts_in(result, "tables", registry, of_axes=of_axes):
         yield from tables(found)
 
 

@@ -257,7 +257,7 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(results_table(name, task))
         for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
-        for table in (*part_tables(task), *sureness_tables(task), *group_tables(task)):
+        for table in (*part_tables(task, result.registry), *sureness_tables(task), *group_tables(task)):
             console.print(table)
         card = published_card(name, task["metrics"])
         if card is not None:

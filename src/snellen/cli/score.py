@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
+from ..core.registry import Registry
 from .options import (
     CATALOGS,
     COUNT,
@@ -244,7 +245,9 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
     if as_json:
         click.echo(json.dumps(results))
     else:
-        _print_tables(results["tasks"])
+        from ..core.builtins import default_registry
+
+        _print_tables(results["tasks"], default_registry(how["plugins"]))
         click.echo(written_where(folder, results), err=True)
     return 0
 
@@ -258,14 +261,14 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
     return f"read as {results['run']['reading']['name']}: {path}{beside}"
 
 
-def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
+def _print_tables(tasks: Mapping[str, Mapping[str, Any]], registry: Registry) -> None:
     from ..report.console import WholeConsole
     from ..report.terminal import plain, results_table, sureness_tables
     from ..report.written import protocol_lines
 
     console = WholeConsole()
     for name, result in tasks.items():
-        beside = (*part_tables(result), *sureness_tables(result))
+        beside = (*part_tables(result, registry), *sureness_tables(result))
         for table in (results_table(name, result), *beside):
             console.print(table)
         notes = result["notes"] if isinstance(result.get("notes"), list) else ()

@@ -201,13 +201,15 @@ def parts_of(task: Task, use: str, registry: Registry | None = None) -> Iterator
             yield name, resolve_target(getattr(part, use))
 
 
-def parts_in(result: Mapping[str, Any], use: str, *, of_axes: bool = True) -> Iterator[tuple[Any, Any]]:
+def parts_in(
+    result: Mapping[str, Any], use: str, registry: Registry | None = None, *, of_axes: bool = True
+) -> Iterator[tuple[Any, Any]]:
     """Yield what kits have for one use of what a task's result has of their parts, and that.
 
     Without `of_axes` only of parts of an inferencer: what compares variants is left out.
     """
     if {*result} <= RESULT_KEYS:
         return
-    for name, part in default_registry().entries("part").items():
+    for name, part in (registry or default_registry()).entries("part").items():
         if result.get(name) and getattr(part, use) is not None and (of_axes or part.inferencer):
             yield resolve_target(getattr(part, use)), result[name]

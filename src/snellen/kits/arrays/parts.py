@@ -451,7 +451,8 @@ def run_part(
         state = run_to_end(ask())
     end, results = end_of(share, state, hearing, stealing)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
-    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
+    ended: dict[str, Any] = {"part": end, "registry": plan.registry}
+    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, **ended)
 
 
 def end_of(

@@ -69,10 +69,11 @@ def finish_run(
                 how: dict[str, Any] = {"watch": watch, "for_pages": report, "recorder": RECORDER, "executor": executor}
                 results = score_run(run, registry, reading=reading, more=more, **how)
         write_results(folder, results)
-        for write in dict.fromkeys(write for task in results["tasks"].values() for write, _ in parts_in(task, "files")):
+        tasks = results["tasks"].values()
+        for write in dict.fromkeys(write for task in tasks for write, _ in parts_in(task, "files", registry)):
             write(folder)
         if report:
-            write_report(run, results=results, gathered=gathered)
+            write_report(run, results=results, gathered=gathered, registry=registry)
     return results
 
 

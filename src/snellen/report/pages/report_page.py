@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...core.builtins import parts_of
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
+from ...core.registry import Registry
 from ...core.tasks import RunHeader
 from ...core.text import plural
 from ...scoring.aggregates.counted import counted
@@ -105,13 +106,15 @@ def write_report(
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
     compared: Mapping[str, Sequence[Comparison]] | None = None,
+    registry: Registry | None = None,
 ) -> Path:
     """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again.
 
-    `compared` is the comparison with a baseline, to stand in the report.
+    `compared` is the comparison with a baseline, to stand in the report; `registry` knows what plug-ins say of tasks.
     """
     path = run.folder / "report.html"
-    page = render_report(run, results=results, gathered=gathered, picture_bytes=picture_bytes, compared=compared)
+    told: dict[str, Any] = {"picture_bytes": picture_bytes, "compared": compared, "registry": registry}
+    page = render_report(run, results=results, gathered=gathered, **told)
     body = page.encode("utf-8")
     write_atomically(path, lambda file: file.write(body))
     return path
@@ -124,6 +127,7 @@ def render_report(
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
     compared: Mapping[str, Sequence[Comparison]] | None = None,
+    registry: Registry | None = None,
 ) -> str:
     """Return the whole page as text."""
     header = run.header()
@@ -137,7 +141,7 @@ def render_report(
     if compared:
         parts += _baseline(compared)
     for one in tasks:
-        parts += task_sections(run, one, budget, alone=len(tasks) == 1, notes=notes)
+        parts += task_sections(run, one, budget, alone=len(tasks) == 1, notes=notes, registry=registry)
     parts += [_failures(run, tasks), _settings(header, results), _reproduce(header, run.folder)]
     return document(f"{header.model} – Snellen", parts)
 
@@ -192,7 +196,13 @@ def _warnings(results: Results) -> Iterator[Html]:
 
 
 def task_sections(
-    reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool, notes: Sequence[Note] = ()
+    reader: RunReader,
+    one: TaskOverview,
+    budget: Budget,
+    *,
+    alone: bool,
+    notes: Sequence[Note] = (),
+    registry: Registry | None = None,
 ) -> Iterator[Child]:
     """Yield everything about one task, in the order one asks: how good, where, why, which."""
     metrics, title = one.result["metrics"], one.task.title or one.task.name
@@ -200,7 +210,7 @@ def task_sections(
     yield hero(one)
     if notes and (marked := wrong_gold(notes, one.task.name)):
         yield second_headline(one.result, marked, partial(_columns_by, reader, one))
-    yield from kit_sections(reader, one)
+    yield from kit_sections(reader, one, registry)
     yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
@@ -219,9 +229,11 @@ Address = Callable[[str, str, str], str]
 """The address of the trials that a filter finds by a value in a variant."""
 
 
-def kit_sections(reader: RunReader, one: TaskOverview, to: Address | None = None) -> Iterator[Child]:
+def kit_sections(
+    reader: RunReader, one: TaskOverview, registry: Registry | None = None, to: Address | None = None
+) -> Iterator[Child]:
     """Yield what kits say of a task; `to` gives the address of trials."""
-    for name, section in parts_of(one.task, "section"):
+    for name, section in parts_of(one.task, "section", registry):
         if found := one.result.get(name):
             yield from section(reader, one.task, found, to)
 

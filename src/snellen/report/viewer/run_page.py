@@ -197,7 +197,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         hero(one, first),
         *_errors(run, name),
         *_second_headline(run, one),
-        *kit_sections(run.reader, one, partial(_filtered, run, name)),
+        *kit_sections(run.reader, one, run.registry, partial(_filtered, run, name)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
