@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.core.config import convert
 from snellen.core.errors import ConfigError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form
+from snellen.data.catalog import Catalog
 from snellen.data.video.unfold import REELS
-from snellen.kits.films.loader import BOXES, COLOURS, KINDS, Script, Thing, load, paint, write_film
+from snellen.kits.films.loader import BOXES, COLOURS, KINDS, FilmSource, Script, Thing, load, paint, write_film
 
 LEVELS = {"needle": 2, "order": 4, "count": 3, "direction": 2, "speed": 2, "permanence": 3, "change": 1}
 
@@ -29,6 +31,14 @@ def test_a_story_has_one_right_answer_and_is_the_same_every_time(kind: str, seed
         assert told.options.count(told.answers[0]) == 1
         assert len(set(told.options)) == len(told.options) >= 2
     assert all(0 <= thing.start < thing.end <= told.script.seconds + 1 for thing in told.script.things)
+
+
+def test_our_cards_group_by_what_their_films_have() -> None:
+    catalog, cards = Catalog(), ("needle", "flash", "order", "count", "direction", "speed", "permanence", "change")
+    for task in (catalog.task(f"video-{name}") for name in cards):
+        source = convert(task.dataset, FilmSource, task.name)
+        film = KINDS[source.kind](0, source.lengths[0], source.levels[0], source.depths[0])
+        assert {*task.group_by} <= {*film.tags}, task.name
 
 
 def test_answers_are_what_the_pictures_show() -> None:

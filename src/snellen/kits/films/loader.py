@@ -131,7 +131,8 @@ def order(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion
     right = ", ".join(words)
     wrong = _others(draw, right, lambda: ", ".join(draw.sample(words, len(words))))
     question = "In which order are the words shown?"
-    return FilmQuestion(Script(seconds, tuple(things), seed=seed), question, (right,), _mixed(draw, right, wrong))
+    script, options = Script(seconds, tuple(things), seed=seed), _mixed(draw, right, wrong)
+    return FilmQuestion(script, question, (right,), options, tags={"length": seconds, "level": level})
 
 
 def count(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
