@@ -55,6 +55,13 @@ def test_answers_are_what_the_pictures_show() -> None:
         assert told.answers == (f"the {next(name for name, code in COLOURS.items() if code == fastest)} disc",)
 
 
+def test_a_film_drawn_again_has_the_same_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    script = KINDS["needle"](7, 8.0, 2, 0.1).script
+    first, *others = [write_film(script, tmp_path / str(number), "film").read_bytes() for number in range(3)]
+    assert others == [first, first]
+
+
 def test_the_ball_is_where_following_its_box_ends() -> None:
     for seed in range(30):
         told = KINDS["permanence"](seed, 8.0, 3, 0.5)
