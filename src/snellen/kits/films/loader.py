@@ -25,6 +25,7 @@ from ...core.ids import content_hash, derive_seed, rng
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample, Video
+from ...data.video.recompress import OPTIONS
 
 
 class Thing(Struct, frozen=True, omit_defaults=True):
@@ -369,9 +370,7 @@ def _font(size: int) -> PIL.ImageFont.FreeTypeFont | PIL.ImageFont.ImageFont:
     return PIL.ImageFont.load_default(size)
 
 
-# The encoder's routines for AVX-512 let a film's bytes depend on what memory held before; with those for SSE2, a tenth
-# slower, they are those of its plain C on any machine.
-CODEC = {"crf": "18", "preset": "veryfast", "threads": "1", "x264-params": "asm=SSE2Fast"}
+CODEC = {**OPTIONS, "crf": "18"}
 
 
 def write_film(script: Script, folder: Path, name: str) -> Path:
