@@ -10,6 +10,7 @@ import pytest
 
 from snellen.api.outputs import export
 from snellen.kits.bridges.foreign_runs import import_predictions
+from snellen.kits.bridges.second_opinions import second_opinion
 from snellen.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "data" / "bridges"
@@ -93,3 +94,8 @@ def test_what_was_read_is_written_out_and_read_again_the_same(
         failures = (trial.pop("failure"), after[key].pop("failure"))
         assert (failures[0] and failures[0].kind) == (failures[1] and failures[1].kind)
     assert after == before
+
+
+def test_a_second_opinion_on_log_likelihoods_counts_what_the_file_counted(tmp_path: Path) -> None:
+    found = second_opinion(GOLDEN / "lm-eval" / "mc", output=tmp_path / "run").summary
+    assert (found["peer"]["value"], found["ours"]["value"], found["peer"]["reproduced"]) == (0.2, 0.2, None)

@@ -415,6 +415,17 @@ def test_a_dataset_without_replies_is_no_run_but_can_be_asked(tmp_path: Path) ->
     assert run_command(["import", tmp_path / "items.jsonl", "-o", tmp_path / "run"]) == 2
 
 
+def test_what_only_the_importer_knows_goes_into_the_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": 1, "question": "?", "options": ["x", "y"], "answer": "x", "response": "A"}))
+    details = ("dataset=org/bench", "task_id=default", "scale=percent")
+    said = [word for detail in details for word in ("--detail", detail)]
+    told = json_of("import", rows, "-o", tmp_path / "run", "--export", "hub", *said)
+    assert len(told["exported"]) == 1 and "org/bench" in Path(told["exported"][0]).read_text()
+    assert run_command(["import", rows, "-o", tmp_path / "other", *said]) == 2
+    assert "--detail belongs to --export" in capsys.readouterr().err and not (tmp_path / "other").exists()
+
+
 def test_predictions_of_another_harness_are_written_out_again(tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "data" / "bridges" / "lm-eval" / "mc"
     told = json_of("import", golden, "-o", tmp_path / "run", "--export", "eee", "--export-to", tmp_path / "out")

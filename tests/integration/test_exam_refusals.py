@@ -163,7 +163,7 @@ def test_one_answer_among_the_first_replies_lets_the_exam_go_on(tmp_path: Path) 
         def answer(self, sample: Sample) -> str:
             return super().answer(sample) if sample.meta["test"] == "colour" else TALK
 
-    tests = ("acuity", "resolution", "colour", "vernier", "orientation", "junction", "size")
+    tests = ("acuity", "contrast", "colour", "vernier", "orientation", "junction", "size")
     result = sit(tmp_path / "run", OnlyColours(), mode="quick", tests=tests)
     found = result.exam["tests"]
     assert result.exam["complete"] and found["colour"]["verdict"] == "measured"

@@ -13,6 +13,7 @@ from .options import FROM_ZERO, PATH, RegisteredNames, defaulted, flag, json_fla
 FORMS = RegisteredNames("export")
 TABLES = click.Choice(["markdown", "latex", "csv"])
 DETAIL = "What only you know of an --export: dataset, task_id, scale; organization; endpoint; gate …; see the guide."
+DETAILS = repeated("--detail", "details", metavar="NAME=VALUE", help=DETAIL)
 OUTPUT = "Folder for what is written.  [default: RUN/export, RUN/plots, RUN/paper; a comparison: comparison]"
 
 
@@ -24,7 +25,7 @@ OUTPUT = "Folder for what is written.  [default: RUN/export, RUN/plots, RUN/pape
 @flag("--figures", "with_figures", help="Write every figure as SVG for papers, with its data; no extra is needed.")
 @flag("--notes", "with_notes", help="Write notes and marks as JSON lines.")
 @click.option("--export", "form", type=FORMS, help="Write the trials in the form of another system, or as a table.")
-@repeated("--detail", "details", metavar="NAME=VALUE", help=DETAIL)
+@DETAILS
 @flag("--plots", "with_plots", help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
 @click.option("-o", "--output", type=PATH, help=OUTPUT)
 @defaulted("--picture-mb", type=FROM_ZERO, default=2.0, help="How much of a page pictures may take.")
@@ -65,13 +66,19 @@ def report(
         return
     if len(runs) > 1:
         raise click.UsageError("several runs are compared: add --compare, or name one run")
-    told = dict(map(_detail, details))
-    if told and not form:
-        raise click.UsageError("--detail belongs to --export")
+    told = read_details(details, form)
     files = list(_files(runs[0], output, table_form, others, told))
     if not files and not form:
         files = [outputs.report(runs[0], picture_bytes=int(picture_mb * 1e6), baseline=baseline)]
     print_either({"files": files}, "\n".join(map(str, files)), as_json)
+
+
+def read_details(given: tuple[str, ...], form: str | None) -> dict[str, str]:
+    """Return what --detail told of the form of --export."""
+    told = dict(map(_detail, given))
+    if told and not form:
+        raise click.UsageError("--detail belongs to --export")
+    return told
 
 
 def _detail(text: str) -> tuple[str, str]:

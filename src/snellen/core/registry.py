@@ -46,6 +46,8 @@ KINDS = (
     "rewrite",
     "part",
 )
+OF_PACKAGES = frozenset({"predictions", "formulation", "export"})
+"""Kinds of which a command takes the name and no `--plugin`: those of installed packages only."""
 KITS = "snellen.kits"
 """The package whose folders are the shipped kits; none of them is named anywhere else."""
 
@@ -150,7 +152,8 @@ class Registry:
         """Return the object, importing its module if need be."""
         target = self.find(kind, name)
         if target is None:
-            raise UsageError(f"unknown {kind} {not_among(name, self.names(kind))}; one of your own: --plugin FILE")
+            own = "" if kind in OF_PACKAGES else "; one of your own: --plugin FILE"
+            raise UsageError(f"unknown {kind} {not_among(name, self.names(kind))}{own}")
         return resolve_target(target)
 
     def entries(self, kind: str) -> Mapping[str, Target]:

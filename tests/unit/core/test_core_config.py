@@ -60,6 +60,17 @@ def test_dotted_paths_make_tables_and_refuse_values() -> None:
         set_by_path(table, "a.b", 1)
 
 
+def test_a_plug_in_is_advised_only_where_a_command_takes_one() -> None:
+    registry = default_registry()
+    for kind in ("scorer", "tracker"):
+        with pytest.raises(UsageError, match="--plugin"):
+            registry.get(kind, "nope")
+    for kind in ("formulation", "export", "predictions"):
+        with pytest.raises(UsageError) as refused:
+            registry.get(kind, "nope")
+        assert "nope" in str(refused.value) and "--plugin" not in str(refused.value)
+
+
 def test_registry_clash_unknown_and_lazy(tmp_path: Path) -> None:
     registry = Registry()
     registry.add("scorer", "exact", "snellen.core.ids:content_hash")

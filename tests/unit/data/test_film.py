@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.core.config import convert
 from snellen.core.errors import ConfigError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form
+from snellen.data.catalog import Catalog
 from snellen.data.video.unfold import REELS
-from snellen.kits.films.loader import BOXES, COLOURS, KINDS, Script, Thing, load, paint, write_film
+from snellen.kits.films.loader import BOXES, COLOURS, KINDS, FilmSource, Script, Thing, load, paint, write_film
 
 LEVELS = {"needle": 2, "order": 4, "count": 3, "direction": 2, "speed": 2, "permanence": 3, "change": 1}
 
@@ -31,6 +33,14 @@ def test_a_story_has_one_right_answer_and_is_the_same_every_time(kind: str, seed
     assert all(0 <= thing.start < thing.end <= told.script.seconds + 1 for thing in told.script.things)
 
 
+def test_our_cards_group_by_what_their_films_have() -> None:
+    catalog, cards = Catalog(), ("needle", "flash", "order", "count", "direction", "speed", "permanence", "change")
+    for task in (catalog.task(f"video-{name}") for name in cards):
+        source = convert(task.dataset, FilmSource, task.name)
+        film = KINDS[source.kind](0, source.lengths[0], source.levels[0], source.depths[0])
+        assert {*task.group_by} <= {*film.tags}, task.name
+
+
 def test_answers_are_what_the_pictures_show() -> None:
     for seed in range(20):
         told = KINDS["count"](seed, 8.0, 3, 0.5)
@@ -43,6 +53,13 @@ def test_answers_are_what_the_pictures_show() -> None:
         reach = {thing.colour: abs((thing.goal or thing.place)[0] - thing.place[0]) for thing in told.script.things}
         fastest = max(reach, key=lambda colour: reach[colour])
         assert told.answers == (f"the {next(name for name, code in COLOURS.items() if code == fastest)} disc",)
+
+
+def test_a_film_drawn_again_has_the_same_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    script = KINDS["needle"](7, 8.0, 2, 0.1).script
+    first, *others = [write_film(script, tmp_path / str(number), "film").read_bytes() for number in range(3)]
+    assert others == [first, first]
 
 
 def test_the_ball_is_where_following_its_box_ends() -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.types import Frame, Image, Showing, Video
 from snellen.data.images.decode import open_image
-from snellen.data.video import squeezed
+from snellen.data.video import recompress, squeezed
+from snellen.data.video.av_child import Opened
 from snellen.data.video.decoder import VideoDecoder, read_frame
 from snellen.data.video.frame_rules import KBPS, disturb, kbps_of
-from snellen.data.video.recompress import ENCODER
 from snellen.data.video.squeezed import make_room, read_film_frame, squeeze
 from snellen.data.video.unfold import FILE, FRAMES, JOINED, REELS, unfold
 from video_files import draw_number, read_number, write_folder, write_video
@@ -116,7 +116,7 @@ def test_what_is_shown_says_its_rate_and_a_copy_is_made_once(tmp_path: Path) -> 
     assert shown.record["tempo"] == "bitrate:4"
     assert shown.record["bitrate"]["asked_kbps"] == 125
     assert 0 < shown.record["bitrate"]["kbps"] < 150
-    assert ENCODER in shown.record["bitrate"]["encoder"]
+    assert recompress.ENCODER in shown.record["bitrate"]["encoder"]
     (copy,) = (tmp_path / "cache" / "squeezed").glob("*.mp4")
     before = copy.read_bytes(), copy.stat().st_ino
     assert unfold(video, JOINED).record["bitrate"] == shown.record["bitrate"]
@@ -124,6 +124,15 @@ def test_what_is_shown_says_its_rate_and_a_copy_is_made_once(tmp_path: Path) -> 
     copy.unlink()
     again = squeeze(str(film), 125)
     assert Path(again.file).read_bytes() == before[0], "the same film and rate give the same bytes"
+
+
+def test_a_copy_has_the_bytes_of_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    film, copies = write_video(tmp_path / "a.mp4", 60), []
+    for options in (recompress.OPTIONS, recompress.OPTIONS | {"x264-params": "asm=0"}):  # then without routines of any
+        monkeypatch.setattr(recompress, "OPTIONS", options)
+        assert "problem" not in recompress.recompress(Opened(str(film)), str(tmp_path / "copy.mp4"), 125)
+        copies.append((tmp_path / "copy.mp4").read_bytes())
+    assert copies[0] == copies[1]
 
 
 def test_an_estimate_compresses_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ...cli.options import CATALOGS, MACHINE, PATH, RegisteredNames, add_options, print_either, print_json
+from ...cli.report import DETAILS, read_details
 from ...cli.score import READING, given_settings
 from ...core.errors import DataError, SnellenError
 from ...core.text import plural
@@ -31,12 +32,15 @@ IMPORTING = add_options(
     "--as-data", type=PATH, help="Write the questions alone as rows (.jsonl) for `snellen run`; no run is made."
 )
 @click.option("--export-to", type=PATH, help="Folder for what --export writes.  [default: RUN/export]")
+@DETAILS
 @MACHINE
 def import_command(
+    *,
     paths: tuple[Path, ...],
     form: str | None,
     as_data: Path | None,
     export_to: Path | None,
+    details: tuple[str, ...],
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -51,6 +55,7 @@ def import_command(
     snellen import outputs/*.xlsx --export eee --export-to converted
     snellen import chats.jsonl --map response=messages[-1].content --map verdict=match
     """
+    told = read_details(details, form)
     if as_data is not None:
         _take_questions(paths, as_data, form, as_json, settings)
         return
@@ -61,7 +66,7 @@ def import_command(
     problems: list[SnellenError] = []
     for path in paths:
         try:
-            _import(path, form, export_to, as_json, settings)
+            _import(path, form, export_to, details=told, as_json=as_json, settings=settings)
         except SnellenError as error:
             if len(paths) == 1:
                 raise
@@ -87,12 +92,20 @@ def _take_questions(
     print_either(done, words, as_json)
 
 
-def _import(path: Path, form: str | None, export_to: Path | None, as_json: bool, settings: Mapping[str, Any]) -> None:
+def _import(
+    path: Path,
+    form: str | None,
+    export_to: Path | None,
+    *,
+    details: Mapping[str, str],
+    as_json: bool,
+    settings: Mapping[str, Any],
+) -> None:
     from ...api.outputs import export
     from .foreign_runs import import_predictions
 
     done = import_predictions(path, **given_settings(settings), command=f"snellen import {path}")
-    files, notes = export(done.folder, form, export_to or done.folder / "export") if form else ([], [])
+    files, notes = export(done.folder, form, export_to or done.folder / "export", details) if form else ([], [])
     if as_json:
         exported = {"exported": files, "export_notes": notes} if form else {}
         print_json({"folder": done.folder, **done.about, **exported, "results": done.results["tasks"]})

@@ -93,7 +93,7 @@ def opinion_on(
     number; else its rule, applied again, tells.
     """
     told: Mapping[str, Any] = prediction.detail.get(PEER) or {}
-    options = dict(zip(request.marks, request.shown, strict=True))
+    options = dict(zip(request.marks, request.shown, strict=True)) if request.marks else {}  # else weighed, not shown
     verdict = _rule_again(protocol, sample, prediction, options, told)
     recorded = told.get("verdict")
     reproduced = None if verdict is None else verdict.value
@@ -135,7 +135,7 @@ def _rule_again(
 ) -> PeerVerdict | None:
     """Return what the harness's rule makes of what it read; None where it leaves the row out, or no rule is known."""
     left_out = prediction.failure is not None and protocol.failures != "answers"
-    if left_out or not sample.answers:
+    if left_out or prediction.loglikelihoods is not None or not sample.answers:
         return None
     text = told.get("reply", prediction.text) or ""
     return protocol.judge(sample.form, text, options, sample.answers, sample.id)

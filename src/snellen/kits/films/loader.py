@@ -25,6 +25,7 @@ from ...core.ids import content_hash, derive_seed, rng
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample, Video
+from ...data.video.recompress import OPTIONS
 
 
 class Thing(Struct, frozen=True, omit_defaults=True):
@@ -131,7 +132,8 @@ def order(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion
     right = ", ".join(words)
     wrong = _others(draw, right, lambda: ", ".join(draw.sample(words, len(words))))
     question = "In which order are the words shown?"
-    return FilmQuestion(Script(seconds, tuple(things), seed=seed), question, (right,), _mixed(draw, right, wrong))
+    script, options = Script(seconds, tuple(things), seed=seed), _mixed(draw, right, wrong)
+    return FilmQuestion(script, question, (right,), options, tags={"length": seconds, "level": level})
 
 
 def count(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
@@ -368,7 +370,7 @@ def _font(size: int) -> PIL.ImageFont.FreeTypeFont | PIL.ImageFont.ImageFont:
     return PIL.ImageFont.load_default(size)
 
 
-CODEC = {"crf": "18", "preset": "veryfast", "threads": "1"}
+CODEC = {**OPTIONS, "crf": "18"}
 
 
 def write_film(script: Script, folder: Path, name: str) -> Path:
