@@ -21,6 +21,8 @@ from .intervals import NO_SPREAD, Z95, Floats, Integers, Interval
 BINS = 15
 FEW_DRAWS, MANY = 400, 4_000
 """Draws of a risk–coverage curve, and how many answers are too many to draw more."""
+WEIGHTS_AT_ONCE = 1_000_000
+"""Of draws × answers, so that memory does not grow with a run."""
 SHOWN = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 FEWEST = 20
 """Answers below which nothing is said."""
@@ -112,8 +114,11 @@ def area(sure: Floats, right: Floats, clusters: Integers) -> Estimate:
     draws = FEW_DRAWS if sure.size > MANY else DRAWS // 2
     generator = np.random.default_rng(derive_seed("aurc"))
     count = int(clusters.max()) + 1
-    weights = generator.multinomial(count, np.full(count, 1 / count), size=draws)[:, clusters]
-    drawn = _areas(weights.astype(np.float64), place, levels.size, right)
+    shares, step = np.full(count, 1 / count), max(1, WEIGHTS_AT_ONCE // sure.size)
+    weights = (generator.multinomial(count, shares, min(step, draws - start)) for start in range(0, draws, step))
+    drawn = np.concatenate(
+        [_areas(some[:, clusters].astype(np.float64), place, levels.size, right) for some in weights]
+    )
     ends: Interval = (float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975)))
     interval = None if has_no_spread(drawn) else ends  # answers that are all alike cannot tell how others would differ
     return Estimate(float(value), float(drawn.std()), interval, int(sure.size), unit="trials")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,17 @@ def test_too_few_answers_say_nothing_and_equal_ones_have_no_interval() -> None:
     one = describe_confidence("stated", np.ones(50), np.ones(50), without=3)
     assert one is not None
     assert (one.ece.ci95, one.aurc.ci95, one.without) == (None, None, 3)
+
+
+def test_draws_in_steps_are_the_same_draws_in_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    sure = draw.choice([0.2, 0.6, 1.0], 20_000)
+    right, clusters = (draw.random(20_000) < sure).astype(float), np.arange(20_000) // 5
+    monkeypatch.setattr("snellen.stats.confidence.WEIGHTS_AT_ONCE", 10**9)
+    at_once = area(sure, right, clusters)
+    monkeypatch.undo()
+    tracemalloc.start()
+    assert area(sure, right, clusters) == at_once
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6, "400 draws of 20,000 weights take 64 MB an array"
