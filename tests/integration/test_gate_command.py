@@ -127,6 +127,41 @@ def test_what_is_not_alike_is_refused(shop: Path, tmp_path: Path) -> None:
     assert run_command(["gate", base, "--model", "blind/first", "-o", tmp_path / "x", "--num-infers", 3]) == 2
 
 
+def test_what_a_candidate_or_a_bank_lacks_is_said(shop: Path, tmp_path: Path) -> None:
+    base = shop / "runs" / "model-5"
+    some = ["--model", f"replay/{shop}/same.jsonl", "--limit", 200, "--no-cache", "--quiet", "-o", tmp_path / "some"]
+    assert run_command(["run", shop / "task.jsonl", *some]) == 0
+    (found,) = json_of("gate", base, tmp_path / "some", "--margin", 4, codes=(1,))
+    assert any(note.startswith("100 questions have no reply of the candidate") for note in found["notes"])
+    write_questions(tmp_path / "other.jsonl", 40)
+    rows = (tmp_path / "other.jsonl").read_text().replace("Question", "Problem")
+    (tmp_path / "other.jsonl").write_text(rows)
+    for name in ("first", "longest"):
+        asked = ["--model", f"blind/{name}", "--no-cache", "--quiet", "-o", tmp_path / name]
+        assert run_command(["run", tmp_path / "other.jsonl", *asked]) == 0
+    flags = ["--margin", 4, "--bank", shop / "task.bank"]
+    assert run_command(["gate", tmp_path / "first", tmp_path / "longest", *flags]) == 2
+
+
+def test_a_bank_is_built_of_what_is_there_and_alike(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = shop / "runs" / "model-5", ["-o", tmp_path / "made.bank"]
+    (tmp_path / "empty").mkdir()
+    for wrong in (
+        [tmp_path / "empty"],
+        [tmp_path / "nowhere"],
+        [run, "--metric", "bleu"],
+        [run, "--arm", "nothing"],
+        [run, "--arm", "none"],
+        [run, "--task", "another"],
+    ):
+        capsys.readouterr()
+        assert run_command(["bank", "build", *wrong, *out]) == 2, wrong
+        assert capsys.readouterr().err.count("\n") <= 3
+    assert not (tmp_path / "made.bank").exists()
+
+
 def served(shop: Path, url: str, out: Path, *flags: object) -> list[object]:
     model = ["--model", "openai/mock", "--base-url", url, "--no-cache", "--quiet", "-o", out]
     return ["run", shop / "known.jsonl", *model, *flags]
