@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import snellen
 from snellen.core.errors import UsageError
 from snellen.scoring.compare.protocol_parts import moved_parts
+from snellen.scoring.protocols.readings import card_note
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 
@@ -93,6 +95,16 @@ def test_a_run_without_protocols_is_not_read_by_a_card_of_the_same_name(tmp_path
     folder = snellen.run(str(rows), "blind/first", output_dir=tmp_path / "run").folder
     with pytest.raises(UsageError, match="'mmmu' has no protocols"):
         snellen.score(folder, protocol="official")
+
+
+def test_only_a_run_that_holds_no_protocols_is_said_to_be_read_by_the_installed_card(catalog: Path) -> None:
+    with RunReader(asked(catalog)) as reader:
+        header = reader.header()
+    (task,), earlier = header.tasks, msgspec.structs.replace(header, protocols=None)
+    assert card_note(task, "lenient", header) == []
+    assert card_note(task, task.protocol, earlier) == card_note(task, "", earlier) == []
+    (note,) = card_note(task, "lenient", earlier)
+    assert "lenient" in note and "installed card colours" in note
 
 
 def test_a_protocol_that_cannot_be_read_is_refused_before_anything_is_asked(catalog: Path) -> None:

@@ -131,3 +131,11 @@ def test_a_refined_grid_keeps_a_chance_that_differs_by_level() -> None:
     fine = ThresholdGrid(0.0, 3.4, 0.5, guesses=guesses).refined(1, FINE_SLOPES)
     low, high = (fine.learn(fine.start(), np.array([place]), np.array([1.0])) for place in (0, 170))
     assert float(np.ptp(low)) > float(np.ptp(high)), "a hit where a guess rarely hits tells more"
+
+
+def test_a_chance_that_is_the_same_at_each_level_is_learnt_from_as_one_chance() -> None:
+    plain = ThresholdGrid(0.0, 3.0, 0.3)
+    by_level = ThresholdGrid(0.0, 3.0, 0.3, guesses=np.full(plain.levels, 0.3))
+    places, right = np.array([5, 40, plain.levels - 1]), np.array([0.0, 1.0, 0.0])
+    told = [grid.learn(grid.start(observers=3), places, right) for grid in (plain, by_level)]
+    np.testing.assert_allclose(told[1], told[0], atol=1e-4)
